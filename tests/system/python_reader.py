@@ -427,6 +427,21 @@ class MistakesTest(unittest.TestCase):
         absent = next(i for i in range(2999) if not hidden.has_rows([i])[0])
         self.expect_line(f"holds no row of id {absent}, which training has not met", hidden.vectors_of_ids, [absent])
 
+    def test_pairs_find_their_fields(self):
+        def texts(schema, lines):
+            pathlib.Path("pairs").write_text(lines)
+            return [row for _, row in elastor.rows.file_rows("pairs", elastor.schema.parse_schema(schema, "schema"))]
+
+        numbers = 'layout: LIBSVM fields { name: "q" type: GROUP } fields { name: "a" } fields { name: "b" } '
+        self.assertEqual(texts(numbers, "# one\n1 qid:3 2:7 # two\n1:4\n"), [[b"0", b"7"], [b"4", b"0"]])
+        self.assertEqual(texts(numbers + 'fields { name: "m" type: MULTI_HOT any_value: true }', "0 9:.5 1:2 8:0\n"),
+                         [[b"2", b"0", [b"9"]]])
+        triples = 'layout: LIBFFM zero_based: true fields { name: "c" type: CATEGORICAL } fields { name: "n" } '
+        self.assertEqual(texts(triples, "1 1:5:.25 0:41:1\n0\n"), [[b"41", b".25"], [b"", b"0"]])
+        for lines, expected in (("0 3:1\n", "pairs:1: column 2: found '3:1', expected 1 to 2"),
+                                ("0 1:1\n0 1:1 1:2\n", "pairs:2: column 3 (a): found '1:2', expected each once")):
+            self.expect_line(expected, texts, numbers, lines)
+
     def test_rows(self):
         encoder = elastor.Encoder("csv.onnx")
         row = rows_as_dicts()[0]

@@ -20,7 +20,7 @@ namespace elastor {
 enum class RowSource {
   kNone,        // no files: they are made
   kColumns,     // lines of values between delimiters
-  kPairs,       // lines of a label and index:value pairs
+  kPairs,       // lines of a label and pairs index:value, or triples field:index:value
   kWholeFiles,  // files that are read as a whole
 };
 
@@ -34,7 +34,7 @@ struct LayoutRules {
   // Test rows have files of their own. Training rows are needed beside them, and may be shared out
   // by `split`.
   bool has_test_files;
-  // Number of the field of Schema that only this layout has; 0: there is none.
+  // Number of the field of Schema that only layouts with it here have; 0: there is none.
   int own_field;
   // Checks fields or own field, and completes them.
   Status (*check)(Schema* schema);
@@ -76,6 +76,9 @@ inline constexpr LayoutRow kLayouts[] = {
     {{Schema::DELIMITED, RowSource::kColumns, false, false, 0, CheckSchemaFields},
      {LinesInfo, WriteLines}},
     {{Schema::LIBSVM, RowSource::kPairs, false, false, Schema::kZeroBasedFieldNumber,
+      CheckSchemaFields},
+     {LinesInfo, WriteLines}},
+    {{Schema::LIBFFM, RowSource::kPairs, false, false, Schema::kZeroBasedFieldNumber,
       CheckSchemaFields},
      {LinesInfo, WriteLines}},
     {{Schema::SYNTHETIC, RowSource::kNone, true, false, Schema::kSyntheticFieldNumber,

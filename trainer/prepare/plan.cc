@@ -44,6 +44,7 @@ PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
   const SplitPlan& split = schema.split();
   split_by_hash =
       split.by() == SplitPlan::HASH && split.train() + split.validation() + split.test() > 0;
+  split_by_time = split.by() == SplitPlan::TIME;
   std::map<std::string_view, int> tables;  // of the fields so far
   for (const Field& field : schema.fields()) {
     if (field.type() == Field::LABEL) labels.push_back(field.name());

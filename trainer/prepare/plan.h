@@ -38,6 +38,7 @@ struct PreparePlan {
   bool groups = false;
   bool times = false;
   bool split_by_hash = false;
+  bool split_by_time = false;
 };
 
 }  // namespace elastor

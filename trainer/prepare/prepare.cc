@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -27,6 +28,7 @@
 #include "trainer/prepare/layouts.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/rows/row_places.h"
+#include "trainer/prepare/rows/time_splits.h"
 #include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/schema_file.h"
 #include "trainer/prepare/text_pass.h"
@@ -185,13 +187,17 @@ Status TextRun::Run() {
   ELASTOR_ASSIGN_OR_RETURN(rows_, WorkFile::Open(Work("rows")));
   ELASTOR_ASSIGN_OR_RETURN(values_, WorkFile::Open(Work("values")));
   ELASTOR_ASSIGN_OR_RETURN(
-      const TextPassResult text,
+      TextPassResult text,
       RunTextPass(options_, plan_, inputs_, {Work("segments"), rows_.get(), values_.get()}, pool_));
   report_->bad_rows = text.bad_rows;
   report_->text_bytes = text.text_bytes;
   report_->segments = static_cast<int64_t>(text.runs.size());
-  const RowPlaces places(plan_, text.chunks, input_splits_);
   ELASTOR_RETURN_IF_ERROR(CheckRows(text));
+  std::optional<TimeSplits> times;
+  if (plan_.split_by_time) {
+    ELASTOR_ASSIGN_OR_RETURN(times, SplitByTime(plan_, *rows_, pool_, &text.chunks));
+  }
+  const RowPlaces places(plan_, text.chunks, input_splits_, times);
   std::error_code error;
   EncodingState state;
   if (fs::exists(Work(kStateFile), error)) {
@@ -316,10 +322,11 @@ Status CheckOptions(const PrepareOptions& options) {
   const SplitPlan& split = options.schema.split();
   // Where test rows have a file of their own, the rest may be cut.
   const bool rest = rules.has_test_files && options.validation_inputs.empty() && split.test() == 0;
-  if (by_input && !rest && split.train() + split.validation() + split.test() > 0) {
-    return UserError(
-        "--validation_input and --test_input split by file: remove the shares of "
-        "`split` from the schema");
+  const bool planned = split.train() + split.validation() + split.test() > 0;
+  if (by_input && !rest && (planned || split.by() == SplitPlan::TIME)) {
+    return UserError("--validation_input and --test_input split by file: remove " +
+                     std::string(planned ? "the shares of `split`" : "`split`") +
+                     " from the schema");
   }
   ELASTOR_RETURN_IF_ERROR(CheckVocabularyNames(options.schema));
   return CheckSplitInputs(options);

@@ -15,6 +15,8 @@
 #include "trainer/data/file_kind.h"
 #include "trainer/fields/text_message.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/pair_lines.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -42,6 +44,11 @@ bool IsCategorical(Field::Type type) {
 
 bool IsBag(Field::Type type) { return type == Field::MULTI_HOT || type == Field::SEQUENCE; }
 
+bool HasTime(const Schema& schema) {
+  return std::ranges::any_of(schema.fields(),
+                             [](const Field& field) { return field.type() == Field::TIME; });
+}
+
 bool HasColumns(const Schema& schema) { return RulesOf(schema).source == RowSource::kColumns; }
 
 // "layout DELIMITED", "layouts DELIMITED and LIBSVM": those for which `has` holds.
@@ -51,11 +58,18 @@ std::string LayoutsThat(const Predicate& has) {
   for (const LayoutRules& rules : kRules) {
     if (has(rules)) names.push_back(Schema::Layout_Name(rules.layout));
   }
-  return (names.size() == 1 ? "layout " : "layouts ") + Join(names, " and ");
+  const std::string last = names.back();
+  names.pop_back();
+  if (names.empty()) return "layout " + last;
+  return "layouts " + Join(names, ", ") + " and " + last;
 }
 
 std::string LayoutsOfColumns() {
   return LayoutsThat([](const LayoutRules& rules) { return rules.source == RowSource::kColumns; });
+}
+
+std::string LayoutsOfPairs() {
+  return LayoutsThat([](const LayoutRules& rules) { return rules.source == RowSource::kPairs; });
 }
 
 // What is wrong with one field; the caller names the field.
@@ -187,10 +201,9 @@ Status CheckTransform(const Field& field) {
                  " is not above the one before it; expected ascending finite numbers"));
     }
   }
-  const bool of_time = field.type() == Field::TIME || transform == Field::HOUR ||
-                       transform == Field::WEEKDAY || transform == Field::WEEKEND;
+  const bool of_time = field.type() == Field::TIME || transform >= Field::HOUR;
   if (field.time_format() != Field::UNIX_SECONDS && !of_time) {
-    return UserError("time_format is for type TIME and transforms HOUR, WEEKDAY, WEEKEND");
+    return UserError("time_format is for type TIME and transforms of a time");
   }
   return OkStatus();
 }
@@ -231,36 +244,61 @@ Status CheckBag(const Field& field, const Schema& schema) {
   }
   ELASTOR_RETURN_IF_ERROR(CheckBetween("separator", field.separator(), 1));
   if (!IsBag(field.type())) {
-    if (!field.has_max_length() && field.separator().empty() && field.pooling() == Field::SUM) {
+    if (!field.has_max_length() && field.separator().empty() && field.pooling() == Field::SUM &&
+        field.list() == Field::PLAIN) {
       return OkStatus();
     }
-    return UserError("max_length, separator and pooling are for MULTI_HOT and SEQUENCE");
+    return UserError("max_length, separator, list and pooling are for MULTI_HOT and SEQUENCE");
+  }
+  if (field.list() == Field::BRACKETS && !field.separator().empty()) {
+    return UserError(
+        "separator is for list PLAIN and TRIMMED; commas are between items of BRACKETS");
+  }
+  if (field.list() != Field::PLAIN && !HasColumns(schema)) {
+    return UserError("list is for " + LayoutsOfColumns());
   }
   const std::string separator = field.separator().empty() ? "|" : field.separator();
-  if (HasColumns(schema) && !schema.quoted() && separator == DelimiterOf(schema)) {
+  const bool separated = HasColumns(schema) && field.list() != Field::BRACKETS;
+  if (separated && !schema.quoted() && separator == DelimiterOf(schema)) {
     return UserError("separator is the delimiter of columns; expected another, or quoted values");
   }
   return OkStatus();
 }
 
+// A field of layouts LIBSVM and LIBFFM.
+Status CheckPair(const Schema& schema, int number) {
+  const Field& field = schema.fields(number);
+  const std::string& layout = Schema::Layout_Name(schema.layout());
+  const bool last = std::none_of(schema.fields().begin() + number + 1, schema.fields().end(),
+                                 [](const Field& other) { return ReadsPairs(other); });
+  if (field.type() == Field::MULTI_HOT && !last && schema.layout() == Schema::LIBSVM) {
+    return UserError("a MULTI_HOT field of " + layout +
+                     " takes all remaining pairs, so must be last");
+  }
+  if (field.type() == Field::SEQUENCE || field.type() == Field::WEIGHT ||
+      field.type() == Field::TIME) {
+    return Wrong("type", Field::Type_Name(field.type()),
+                 "NUMERIC, CATEGORICAL, MULTI_HOT, IGNORED, LABEL or GROUP in " + layout);
+  }
+  if (field.transform() > Field::LOG2) {
+    return Wrong("transform", Field::Transform_Name(field.transform()), LayoutsOfColumns());
+  }
+  if (field.any_value() && field.type() == Field::CATEGORICAL &&
+      schema.layout() == Schema::LIBSVM) {
+    return UserError("any_value is for MULTI_HOT in LIBSVM, as a pair with 0 has no place");
+  }
+  if (!field.column().empty()) return UserError("column is for " + LayoutsOfColumns());
+  return OkStatus();
+}
+
 Status CheckPlace(const Schema& schema, int number) {
   const Field& field = schema.fields(number);
-  if (RulesOf(schema).source == RowSource::kPairs) {
-    const std::string& layout = Schema::Layout_Name(schema.layout());
-    const bool last = number + 1 == schema.fields_size();
-    if (field.type() == Field::MULTI_HOT && !last) {
-      return UserError("a MULTI_HOT field of " + layout +
-                       " takes all remaining pairs, so must be last");
-    }
-    if (field.type() > Field::MULTI_HOT && field.type() != Field::IGNORED) {
-      return Wrong("type", Field::Type_Name(field.type()),
-                   "NUMERIC, CATEGORICAL, MULTI_HOT or IGNORED in " + layout);
-    }
-    if (field.transform() > Field::LOG2) {
-      return Wrong("transform", Field::Transform_Name(field.transform()), LayoutsOfColumns());
-    }
-    if (!field.column().empty()) return UserError("column is for " + LayoutsOfColumns());
+  const bool pairs = RulesOf(schema).source == RowSource::kPairs;
+  const bool any = pairs && (field.type() == Field::CATEGORICAL || IsBag(field.type()));
+  if (field.any_value() && !any) {
+    return UserError("any_value is for CATEGORICAL and MULTI_HOT in " + LayoutsOfPairs());
   }
+  if (pairs) ELASTOR_RETURN_IF_ERROR(CheckPair(schema, number));
   if (schema.header() || field.column().empty()) return OkStatus();
   for (int i = 0; i < number; ++i) {
     if (schema.fields(i).name() == field.column()) return OkStatus();
@@ -321,6 +359,31 @@ Status CheckLines(const Schema& schema) {
   return OkStatus();
 }
 
+Status CheckTimeSplit(const Schema& schema, bool shares) {
+  const SplitPlan& split = schema.split();
+  const bool times = !split.validation_from().empty() || !split.test_from().empty();
+  if (!HasTime(schema)) return UserError("split: by is TIME; expected a field of type TIME");
+  if (times == shares) {
+    return UserError(StrCat("split: by is TIME with ",
+                            times ? "validation_from or test_from beside shares"
+                                  : "neither shares nor validation_from or test_from",
+                            "; expected one of them"));
+  }
+  if (times && split.whole_days()) return UserError("split: whole_days is for shares");
+  int64_t seconds[2] = {0, 0};
+  const std::string* from[2] = {&split.validation_from(), &split.test_from()};
+  for (int i = 0; i < 2; ++i) {
+    if (from[i]->empty() || ParseTime(*from[i], Field::YYYY_MM_DD_HH_MM_SS, &seconds[i])) continue;
+    return UserError(StrCat("split: ", i == 0 ? "validation_from" : "test_from", " is ",
+                            Shown(*from[i]), "; expected a time such as 2014-10-28 or ",
+                            "2014-10-28 12:00:00, in UTC"));
+  }
+  if (!from[0]->empty() && !from[1]->empty() && seconds[0] >= seconds[1]) {
+    return UserError("split: validation_from is not before test_from");
+  }
+  return OkStatus();
+}
+
 Status CheckSplit(const Schema& schema) {
   const SplitPlan& split = schema.split();
   const double sum = split.train() + split.validation() + split.test();
@@ -333,9 +396,14 @@ Status CheckSplit(const Schema& schema) {
   if (sum == 0 && (split.has_train() || split.has_validation() || split.has_test())) {
     return UserError("split: the shares are all 0; expected shares that sum to 1, or none");
   }
-  if (split.by() != SplitPlan::HASH) {
-    return split.hash_field().empty() ? OkStatus() : UserError("split: hash_field is for by: HASH");
+  if (split.by() != SplitPlan::HASH && !split.hash_field().empty()) {
+    return UserError("split: hash_field is for by: HASH");
   }
+  if (split.by() == SplitPlan::TIME) return CheckTimeSplit(schema, sum > 0);
+  if (!split.validation_from().empty() || !split.test_from().empty() || split.whole_days()) {
+    return UserError("split: validation_from, test_from and whole_days are for by: TIME");
+  }
+  if (split.by() != SplitPlan::HASH) return OkStatus();
   if (MakesItsFields(schema)) {
     return UserError("split: by is HASH; expected ORDER in layout " +
                      Schema::Layout_Name(schema.layout()));
@@ -343,20 +411,24 @@ Status CheckSplit(const Schema& schema) {
   if (sum == 0) return UserError("split: by is HASH; expected shares that sum to 1 beside it");
   if (split.hash_field().empty()) return OkStatus();
   const bool named =
-      std::any_of(schema.fields().begin(), schema.fields().end(),
-                  [&](const Field& field) { return field.name() == split.hash_field(); });
-  if (HasColumns(schema) && named) return OkStatus();
+      std::any_of(schema.fields().begin(), schema.fields().end(), [&](const Field& field) {
+        return field.name() == split.hash_field() &&
+               (HasColumns(schema) || field.type() == Field::GROUP);
+      });
+  if (named) return OkStatus();
   return UserError("split: hash_field is " + Shown(split.hash_field()) + "; expected a field of " +
-                   LayoutsOfColumns());
+                   LayoutsOfColumns() + ", or of type GROUP");
 }
 
 // A part of the schema that another layout has.
 Status CheckOwnFields(const Schema& schema) {
   for (const LayoutRules& rules : kRules) {
-    if (rules.own_field == 0 || rules.layout == schema.layout()) continue;
+    if (rules.own_field == 0 || rules.own_field == RulesOf(schema).own_field) continue;
     const auto* field = Schema::descriptor()->FindFieldByNumber(rules.own_field);
     if (!schema.GetReflection()->HasField(schema, field)) continue;
-    return UserError("`" + field->name() + "` is for layout " + Schema::Layout_Name(rules.layout));
+    return UserError("`" + field->name() + "` is for " + LayoutsThat([&](const LayoutRules& other) {
+                       return other.own_field == rules.own_field;
+                     }));
   }
   return OkStatus();
 }
@@ -371,6 +443,9 @@ Status CheckSchema(Schema* schema) {
   ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckOwnFields(*schema));
+  if (schema->sort_by_time() && !HasTime(*schema)) {
+    return UserError("sort_by_time: no field of type TIME; expected one");
+  }
   if (MakesItsFields(*schema) && schema->fields_size() > 0) {
     return UserError(Schema::Layout_Name(schema->layout()) +
                      " makes its own fields; remove `fields`");
@@ -412,13 +487,16 @@ Status CheckSchemaFields(Schema* schema) {
     if (!status.ok()) return UserError(name + status.message());
     if (field.type() < Field::LABEL || field.type() == Field::IGNORED) continue;
     const auto [at, first] = only.try_emplace(field.type(), field.name());
-    if (!first && field.type() != Field::LABEL) {
+    if (!first && (field.type() != Field::LABEL || !HasColumns(*schema))) {
       return UserError(name + "type is " + Field::Type_Name(field.type()) + "; expected one such " +
                        "field, and " + at->second + " is one");
     }
   }
   if (HasColumns(*schema) && only.count(Field::LABEL) == 0) {
     return UserError("no field of type LABEL; expected one in " + LayoutsOfColumns());
+  }
+  if (!HasColumns(*schema) && std::ranges::none_of(schema->fields(), ReadsPairs)) {
+    return UserError("no field reads pairs; expected one beside LABEL and GROUP");
   }
   return OkStatus();
 }

@@ -12,6 +12,7 @@
 
 #include "trainer/data/vocabulary.h"
 #include "trainer/prepare/inputs.h"
+#include "trainer/prepare/layouts.h"
 #include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/row_parser.h"
 #include "trainer/prepare/split_ranges.h"
@@ -31,7 +32,8 @@ Schema WithoutLabels(const Schema& schema) {
   Schema rest = schema;
   rest.clear_fields();
   for (const Field& field : schema.fields()) {
-    if (field.type() != Field::LABEL) {
+    // Pairs tell by themselves whether a label stands before them.
+    if (field.type() != Field::LABEL || SourceOf(schema.layout()) == RowSource::kPairs) {
       *rest.add_fields() = field;
     } else if (shared.contains(field.name()) && !schema.header()) {
       // Another field reads its column, by its name.

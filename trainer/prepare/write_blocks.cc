@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <compare>
+#include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "trainer/data/block_format.h"
+#include "trainer/prepare/rows/chunk_times.h"
+#include "trainer/prepare/rows/row_blocks.h"
 
 namespace elastor {
 namespace {
@@ -32,6 +37,8 @@ class BlockPass {
 
  private:
   Status WriteSplit(Split split);
+  Status WriteSorted(Split split);
+  int64_t RowsAtOnce() const;
   Status Encode(int split, const Range& rows, UnpackedChunk* chunk, int64_t* loaded,
                 std::string* block) const;
   // Appends the rows at `rows` of the chunk to *out.
@@ -49,6 +56,8 @@ class BlockPass {
   const Id* IdsOf(uint32_t segment, size_t column) const {
     return reinterpret_cast<const Id*>(ids_.data() + encoding_.ids_at[segment][column]);
   }
+  void AppendRow(const Rows& from, int64_t row, Rows* to) const;
+  void Report(int split, int64_t rows);
   void ForgetUsedIds(int64_t chunk);
 
   const PrepareOptions& options_;
@@ -216,15 +225,123 @@ Status BlockPass::WriteSplit(Split split) {
     const int64_t written = std::min(batch * block_rows, rows - begin);
     rows_done_ += written;
     ForgetUsedIds(places_.ChunkOfRow(number, begin + written - 1));
-    if (options_.progress) {
-      int64_t before = begin + written, all = rows;
-      for (int other = 0; other < 3; ++other) {
-        if (other < number) before += places_.rows(other);
-        if (other != number) all += places_.rows(other);
-      }
-      options_.progress(
-          {"writing", static_cast<double>(before) / static_cast<double>(all), rows_done_, 0});
-    }
+    Report(number, begin + written);
+  }
+  return OkStatus();
+}
+
+// So many rows of the split are written.
+void BlockPass::Report(int split, int64_t rows) {
+  if (!options_.progress) return;
+  int64_t before = rows, all = 0;
+  for (int other = 0; other < 3; ++other) {
+    if (other < split) before += places_.rows(other);
+    all += places_.rows(other);
+  }
+  options_.progress(
+      {"writing", static_cast<double>(before) / static_cast<double>(all), rows_done_, 0});
+}
+
+// The rows that a quarter of the memory holds.
+int64_t BlockPass::RowsAtOnce() const {
+  int64_t bytes = 0, rows = 0;
+  for (const SpilledChunk& chunk : text_.chunks) {
+    bytes += chunk.bytes;
+    rows += chunk.rows;
+  }
+  // An id of 8 bytes takes a byte at least of a chunk.
+  const auto columns = static_cast<int64_t>(plan_.ids.size() + plan_.numeric.size());
+  const int64_t row_bytes = 64 + 16 * columns + 8 * (bytes / std::max<int64_t>(rows, 1));
+  return std::max<int64_t>(options_.memory_bytes / 4 / row_bytes, 1);
+}
+
+void BlockPass::AppendRow(const Rows& from, int64_t row, Rows* to) const {
+  const auto copy = [row](const auto& values, size_t per_row, auto* out) {
+    const auto begin = values.begin() + row * static_cast<int64_t>(per_row);
+    out->insert(out->end(), begin, begin + static_cast<int64_t>(per_row));
+  };
+  const size_t columns = plan_.ids.size();
+  ++to->rows;
+  copy(from.labels, plan_.labels.size(), &to->labels);
+  if (plan_.weights) copy(from.weights, 1, &to->weights);
+  if (plan_.groups) copy(from.groups, 1, &to->groups);
+  copy(from.times, 1, &to->times);
+  copy(from.numeric, plan_.numeric.size(), &to->numeric);
+  if (plan_.bags == 0) return copy(from.ids, columns, &to->ids);
+  if (to->offsets.empty()) to->offsets.push_back(0);
+  const auto first = row * static_cast<int64_t>(columns);
+  for (int64_t bag = first; bag < first + static_cast<int64_t>(columns); ++bag) {
+    to->ids.insert(to->ids.end(), from.ids.begin() + from.offsets[bag],
+                   from.ids.begin() + from.offsets[bag + 1]);
+    to->offsets.push_back(static_cast<int64_t>(to->ids.size()));
+  }
+}
+
+// Takes the rows of one range of times after another, as many as fit into memory.
+Status BlockPass::WriteSorted(Split split) {
+  struct Place {
+    int64_t time;
+    int64_t chunk;
+    int64_t row;  // of the chunk's rows in memory
+    auto operator<=>(const Place&) const = default;
+  };
+  const int number = static_cast<int>(split);
+  const int64_t rows = places_.rows(number), block_rows = writer_->info().rows_per_block;
+  const int64_t written = writer_->rows_written(split);
+  if (written == rows) return OkStatus();
+  ChunkTimes times(
+      plan_, rows_, text_.chunks, pool_,
+      [&](int64_t chunk, const UnpackedChunk& unpacked, std::vector<uint32_t>* chosen) {
+        places_.Select(unpacked, number, chunk, {0, places_.count(number, chunk)}, chosen);
+      });
+  ELASTOR_RETURN_IF_ERROR(times.Read());
+  std::vector<int64_t> ranks;
+  for (int64_t rank = 0, at_once = RowsAtOnce(); rank < rows; rank += at_once)
+    ranks.push_back(rank);
+  ELASTOR_ASSIGN_OR_RETURN(std::vector<ChunkTimes::RankedTime> starts, times.TimesOfRanks(ranks));
+  starts.push_back({times.range().last + 1, rows});
+  Rows left;  // behind the last whole block
+  for (size_t i = 0; i + 1 < starts.size(); ++i) {
+    const int64_t first = starts[i].time, end = starts[i + 1].time;
+    if (starts[i + 1].earlier <= written || first == end) continue;
+    std::mutex mutex;
+    std::map<int64_t, Rows> parts;  // by chunk
+    std::vector<Place> order;
+    ELASTOR_RETURN_IF_ERROR(times.ForEachChunk(
+        [&](const ChunkTimes::Range& range) { return range.first < end && range.last >= first; },
+        [&](int64_t chunk, const UnpackedChunk& unpacked, const std::vector<uint32_t>& chosen) {
+          std::vector<uint32_t> here;
+          std::vector<Place> places;
+          for (const uint32_t row : chosen) {
+            const int64_t time = unpacked.time(row);
+            if (time < first || time >= end) continue;
+            places.push_back({time, chunk, static_cast<int64_t>(here.size())});
+            here.push_back(row);
+          }
+          Rows part;
+          if (plan_.bags > 0) part.offsets.push_back(0);
+          Gather(unpacked, text_.chunks[chunk].segment, here, &part);
+          const std::lock_guard<std::mutex> lock(mutex);
+          parts[chunk] = std::move(part);
+          order.insert(order.end(), places.begin(), places.end());
+        }));
+    std::ranges::sort(order);
+    // An earlier run has written these.
+    order.erase(order.begin(), order.begin() + std::max<int64_t>(written - starts[i].earlier, 0));
+    const auto append = [&](int64_t row, Rows* to) {
+      if (row < left.rows) return AppendRow(left, row, to);
+      const Place& place = order[row - left.rows];
+      AppendRow(parts.at(place.chunk), place.row, to);
+    };
+    const int64_t there = left.rows + static_cast<int64_t>(order.size());
+    const int64_t whole = starts[i + 1].earlier == rows ? there : there / block_rows * block_rows;
+    ELASTOR_RETURN_IF_ERROR(WriteRowBlocks(split, {0, whole}, append, pool_, writer_));
+    Rows rest;
+    for (int64_t row = whole; row < there; ++row) append(row, &rest);
+    left = std::move(rest);
+    ids_.Forget(0, ids_.size());
+    rows_done_ += whole;
+    Report(number, starts[i + 1].earlier);
   }
   return OkStatus();
 }
@@ -232,7 +349,7 @@ Status BlockPass::WriteSplit(Split split) {
 Status BlockPass::Run() {
   for (const Split split : {Split::kTrain, Split::kValidation, Split::kTest}) {
     touched_chunk_ = 0;
-    ELASTOR_RETURN_IF_ERROR(WriteSplit(split));
+    ELASTOR_RETURN_IF_ERROR(plan_.schema.sort_by_time() ? WriteSorted(split) : WriteSplit(split));
   }
   return OkStatus();
 }

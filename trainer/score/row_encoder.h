@@ -33,10 +33,10 @@ class RowEncoder {
   std::span<const FieldPlan> features() const { return features_; }
 
   // Returns the schema for rows whose text begins with `first_line`, which is the header if the
-  // schema has one. For LIBSVM it is the model's own schema. Fields that only training needs may be
-  // missing from the rows. With a header, fields are found by name. Without one, the columns of
-  // LABEL fields may be left out, or those of LABEL, WEIGHT, GROUP and TIME fields. With several
-  // labels, rows have all of them or none.
+  // schema has one. For LIBSVM and LIBFFM it is the model's own schema. Fields that only training
+  // needs may be missing from the rows. With a header, fields are found by name. Without one, the
+  // columns of LABEL fields may be left out, or those of LABEL, WEIGHT, GROUP and TIME fields. With
+  // several labels, rows have all of them or none.
   Schema SchemaOf(std::string_view first_line) const;
 
   // Appends the rows of a chunk that was parsed by SchemaOf. A missing label becomes not-a-number.

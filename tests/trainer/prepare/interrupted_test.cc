@@ -86,6 +86,39 @@ TEST(InterruptedTest, KilledAnywhereThenRunAgainGivesTheSameBytes) {
   EXPECT_GT(kills, 8);
 }
 
+// Going on with another memory, and so with other ranges of times.
+TEST(InterruptedTest, KilledWhileRowsAreSortedByTime) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) {
+    text += std::to_string(i % 2) + "\t" + std::to_string(1413849600 + i * 7919 % 20011 / 5) +
+            "\tu" + std::to_string(i) + "\n";
+  }
+  PrepareOptions options = OptionsOf(
+      "rows_per_block: 300 sort_by_time: true split { by: TIME train: 0.9 test: 0.1 }"
+      "fields { name: 'y' type: LABEL } fields { name: 't' type: TIME }"
+      "fields { name: 'u' type: CATEGORICAL }",
+      {WriteScratch("in", text)}, "whole");
+  options.memory_bytes = 1 << 20;
+  int calls = 0;
+  options.progress = [&](const PrepareProgress&) { ++calls; };
+  ASSERT_TRUE(Prepare(options).ok());
+  const std::string whole = options.output_dir;
+  options.progress = nullptr;
+  EXPECT_GT(calls, 8);
+  for (const int left : {1, 3, 6}) {
+    options.output_dir = ScratchPath("killed");
+    std::filesystem::remove_all(options.output_dir + ".partial");
+    options.memory_bytes = 1 << 20;
+    ASSERT_TRUE(PrepareKilledAt(options, calls - left));
+    options.memory_bytes = left << 20;
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    for (const char* file : {"/train.rows", "/test.rows", "/meta.json"}) {
+      EXPECT_EQ(FileBytes(options.output_dir + file), FileBytes(whole + file)) << left << file;
+    }
+  }
+}
+
 TEST(InterruptedTest, WhatIsFinishedIsNotDoneAgain) {
   PrepareOptions options = TwoFileOptions("whole");
   int64_t reading_calls = 0, calls = 0;

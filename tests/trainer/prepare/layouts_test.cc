@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -105,6 +108,155 @@ TEST(LayoutsTest, SkippedLinesAreNoRows) {
               HasSubstr("in: ends after line 2, expected a header line"));
   EXPECT_THAT(message_of("", std::string(99 << 10, 'x') + "\ny\n" + rows),
               HasSubstr("in: found 0 lines in the first 65536 bytes, expected 2 lines to skip"));
+}
+
+// heart_scale's form: features that are 0 are left out, and classes are 1 and 2.
+TEST(LayoutsTest, LibsvmByIndexIsTheSameAsDenseColumns) {
+  const std::string fields =
+      "fields { name: 'label' type: LABEL at_least: 2 } fields { name: 'q' type: GROUP }"
+      "fields { names: 'f1..f3' type: NUMERIC transform: STANDARDIZE }";
+  PrepareOptions pairs =
+      OptionsOf("layout: LIBSVM " + fields,
+                {WriteScratch("s", "2 qid:a 3:-1 1:.5\n1 qid:b\n2 2:8 qid:a\n")}, "pairs");
+  pairs.test_inputs = {WriteScratch("t", "7 qid:a 3:4\n2:1\n")};
+  pairs.unlabelled_test = true;
+  PrepareOptions columns = OptionsOf(
+      fields, {WriteScratch("c", "2\ta\t.5\t0\t-1\n1\tb\t0\t0\t0\n2\ta\t0\t8\t0\n")}, "columns");
+  columns.test_inputs = {WriteScratch("d", "a\t0\t0\t4\n\t0\t1\t0\n")};
+  columns.unlabelled_test = true;
+  for (const PrepareOptions& options : {pairs, columns}) {
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+  }
+  for (const char* file : {"/train.rows", "/test.rows"}) {
+    EXPECT_EQ(FileBytes(pairs.output_dir + file), FileBytes(columns.output_dir + file)) << file;
+  }
+}
+
+// Two chunks of rows of ten days, in no order of time; several have the same second.
+struct ShuffledLog {
+  std::vector<int64_t> times;
+  std::vector<std::string> lines;
+
+  ShuffledLog() {
+    uint64_t state = 7;
+    for (int i = 0; i < 40000; ++i) {
+      state = state * 6364136223846793005 + 1442695040888963407;
+      times.push_back(1413849600 + static_cast<int64_t>(state >> 40) % (10 * 86400));
+      lines.push_back(std::to_string(state >> 63) + "\t" + std::to_string(times.back()) + "\tu" +
+                      std::to_string((state >> 33) % 5000) + "\n");
+    }
+  }
+  // The lines of each split, as it begins.
+  std::vector<std::string> Split(int64_t validation, int64_t test) const {
+    std::vector<std::string> texts(3);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      texts[times[i] >= test ? 2 : times[i] >= validation ? 1 : 0] += lines[i];
+    }
+    return texts;
+  }
+};
+
+constexpr char kTimedFields[] =
+    "fields { name: 'y' type: LABEL } fields { name: 't' type: TIME }"
+    "fields { name: 'u' type: CATEGORICAL min_count: 2 } ";
+
+// As the user would cut the log into three files.
+TEST(LayoutsTest, ASplitByTimeIsThatOfFilesCutByTime) {
+  const ShuffledLog log;
+  std::string all;
+  for (const std::string& line : log.lines) all += line;
+  const std::string input = WriteScratch("all", all);
+  std::vector<int64_t> sorted = log.times;
+  std::ranges::sort(sorted);
+  const int64_t day9 = 1413849600 + 8 * 86400, day10 = day9 + 86400;
+  const int64_t from = sorted[32000], test_from = sorted[36000];
+  const struct {
+    const char* split;
+    int64_t validation, test;
+  } kCases[] = {{"validation_from: '2014-10-29' test_from: '2014-10-30'", day9, day10},
+                {"test_from: '2014-10-30T00:00:00'", day10, day10},
+                {"train: 0.8 validation: 0.1 test: 0.1", from, test_from},
+                {"train: 0.8 validation: 0.1 test: 0.1 whole_days: true", from - from % 86400,
+                 test_from - test_from % 86400},
+                {"train: 0.8 validation: 0.2", from, INT64_MAX}};
+  for (const auto& each : kCases) {
+    const std::vector<std::string> texts = log.Split(each.validation, each.test);
+    PrepareOptions files = OptionsOf(kTimedFields, {WriteScratch("train", texts[0])}, "files");
+    if (!texts[1].empty()) files.validation_inputs = {WriteScratch("validation", texts[1])};
+    if (!texts[2].empty()) files.test_inputs = {WriteScratch("test", texts[2])};
+    PrepareOptions times = OptionsOf(
+        kTimedFields + std::string("split { by: TIME ") + each.split + " }", {input}, "times");
+    times.threads = 3;
+    times.segment_bytes = 1 << 19;
+    for (const PrepareOptions& options : {files, times}) {
+      const auto report = Prepare(options);
+      ASSERT_TRUE(report.ok()) << report.status().message();
+    }
+    for (const char* file :
+         {"/train.rows", "/validation.rows", "/test.rows", "/vocabulary/u.tsv"}) {
+      EXPECT_EQ(FileBytes(times.output_dir + file), FileBytes(files.output_dir + file))
+          << each.split << file;
+    }
+  }
+}
+
+// As a stable sort of the file's lines; in a memory for a few hundred rows and in one for all.
+TEST(LayoutsTest, RowsInOrderOfTimeAreThoseOfASortedFile) {
+  const ShuffledLog log;
+  std::vector<size_t> order(log.lines.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return log.times[i] / 3600; });
+  std::string all, sorted;
+  // Hours, so that many rows have one time; other values tell them apart.
+  const auto line_of = [&](size_t i) {
+    return std::to_string(i % 2) + "\t" + std::to_string(log.times[i] / 3600 * 3600) + "\tu" +
+           std::to_string(i % 1000) + "\t" + std::to_string(i % 7) + "|" + std::to_string(i % 11) +
+           "\t0.5\n";
+  };
+  for (size_t i = 0; i < order.size(); ++i) {
+    all += line_of(i);
+    sorted += line_of(order[i]);
+  }
+  const std::string fields = std::string(kTimedFields) +
+                             "fields { name: 'b' type: SEQUENCE }"
+                             "fields { name: 'w' type: WEIGHT } rows_per_block: 1000 ";
+  const std::string split = "split { by: TIME train: 0.8 validation: 0.1 test: 0.1 } ";
+  const PrepareOptions expected =
+      OptionsOf(fields + split, {WriteScratch("sorted", sorted)}, "expected");
+  ASSERT_TRUE(Prepare(expected).ok());
+  for (const int64_t memory : {int64_t{200} << 10, int64_t{1} << 30}) {
+    PrepareOptions options =
+        OptionsOf(fields + split + "sort_by_time: true", {WriteScratch("all", all)}, "out");
+    options.threads = 3;
+    options.memory_bytes = memory;
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    for (const char* file : {"/train.rows", "/validation.rows", "/test.rows"}) {
+      EXPECT_EQ(FileBytes(options.output_dir + file), FileBytes(expected.output_dir + file))
+          << file;
+    }
+  }
+}
+
+TEST(LayoutsTest, ASplitByTimeWithoutRowsIsRefused) {
+  const std::string input = WriteScratch("in", "0\t1413849600\tu\n1\t1413849601\tu\n");
+  const auto message_of = [&](const std::string& split) {
+    return Prepare(OptionsOf(kTimedFields + ("split { by: TIME " + split + " }"), {input}, "out"))
+        .status()
+        .message();
+  };
+  const std::string rows = "the rows are of 2014-10-21 00:00:00 to 2014-10-21 00:00:01, ";
+  EXPECT_EQ(
+      message_of("test_from: '2014-10-22'"),
+      "split: no test rows: " + rows + "test from 2014-10-22 00:00:00; expected times within them");
+  EXPECT_EQ(message_of("validation_from: '2014-10-21'"),
+            "split: no training rows: " + rows +
+                "validation from 2014-10-21 00:00:00; expected times within them");
+  PrepareOptions both = OptionsOf(
+      kTimedFields + std::string("split { by: TIME test_from: '2014-10-22' }"), {input}, "out");
+  both.test_inputs = {WriteScratch("other", "0\t1413849600\tu\n")};
+  EXPECT_THAT(Prepare(both).status().message(), HasSubstr("remove `split` from the schema"));
 }
 
 std::string TextOrDie(const std::string& page) {
@@ -370,7 +522,6 @@ TEST(LayoutsTest, ProposedSchemasRunAsTheyAre) {
   EXPECT_THAT(message_of("\"x\",\"b,c\"\n"), HasSubstr("f: no rows found"));
   EXPECT_THAT(message_of("a,b\n"), HasSubstr("f: no rows found"));
   EXPECT_THAT(message_of("x,1\ny,200\nz,3\n"), HasSubstr("f: no column can be the label"));
-  EXPECT_THAT(message_of("1 1:2 2:3\n0 1:5\n"), HasSubstr("f: pairs with values other than 1"));
 }
 
 TEST(LayoutsTest, RealFilesByTheirProposals) {

@@ -465,7 +465,7 @@ TEST(PrepareTest, DataOfWhichNothingIsLeftAreTold) {
   EXPECT_THAT(warnings_of(time, "0\t100\ta\n1\t300\tb\n0\t50\ta\n", "0\t299\ta\n1\t400\tb\n"),
               ElementsAre("training rows are later than validation rows (the last at 1970-01-01 "
                           "00:05:00, the first validation row at 1970-01-01 00:04:59), so a model "
-                          "learns from the future; sort the rows by time"));
+                          "learns from the future; `by: TIME` in the schema's split cuts by time"));
   EXPECT_THAT(warnings_of(time, "0\t100\ta\n1\t300\tb\n0\t50\ta\n", "0\t300\ta\n1\t400\tb\n"),
               testing::IsEmpty());
 }

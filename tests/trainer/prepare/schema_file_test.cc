@@ -26,7 +26,8 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
       MessageOf("layout: LIBSVM\n\nfield { }"),
       "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\". It has: "
       "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
-      "header, quoted, null, skip_lines, text, zero_based; did you mean 'fields'?");
+      "header, quoted, null, skip_lines, text, zero_based, sort_by_time; did you mean "
+      "'fields'?");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
             "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
             "Expected one of: NUMERIC, CATEGORICAL, MULTI_HOT, SEQUENCE, LABEL, WEIGHT, GROUP, "
@@ -51,12 +52,13 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
 TEST(SchemaFileTest, NumbersThatNoEnumHasAndTextsThatAreNotUtf8) {
   const std::string fields = "fields { name: 'y' type: LABEL } ";
   EXPECT_EQ(
-      MessageOf("layout: 5"),
-      "s.textproto:1:1: layout is 5; expected one of: DELIMITED, LIBSVM, SYNTHETIC, TEXT, IDX");
+      MessageOf("layout: 6"),
+      "s.textproto:1:1: layout is 6; expected one of: DELIMITED, LIBSVM, SYNTHETIC, TEXT, IDX, "
+      "LIBFFM");
   EXPECT_EQ(MessageOf(fields + "\nfields { name: 'a' type: 9 }").substr(0, 27),
             "s.textproto:2:20: type is 9");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 by: 7 }"),
-            "s.textproto:1:51: by is 7; expected one of: ORDER, HASH");
+            "s.textproto:1:51: by is 7; expected one of: ORDER, HASH, TIME");
   EXPECT_EQ(MessageOf(fields + "fields { name: 'a' type: CATEGORICAL encoding: 3 buckets: 9 }"),
             "s.textproto:1:71: encoding is 3; expected one of: VOCABULARY, HASH, IDENTITY");
   EXPECT_EQ(MessageOf("name: '\\377' " + fields),
@@ -135,9 +137,15 @@ TEST(SchemaFileTest, MistakesInAField) {
        "boundaries: number 1 is not above the one before it; expected ascending finite numbers"},
       {"type: CATEGORICAL boundaries: 1", "boundaries are for transform BUCKET"},
       {"type: CATEGORICAL time_format: YYMMDDHH",
-       "time_format is for type TIME and transforms HOUR, WEEKDAY, WEEKEND"},
+       "time_format is for type TIME and transforms of a time"},
       {"type: CATEGORICAL max_length: 3",
-       "max_length, separator and pooling are for MULTI_HOT and SEQUENCE"},
+       "max_length, separator, list and pooling are for MULTI_HOT and SEQUENCE"},
+      {"type: NUMERIC list: BRACKETS",
+       "max_length, separator, list and pooling are for MULTI_HOT and SEQUENCE"},
+      {"type: SEQUENCE list: BRACKETS separator: ';'",
+       "separator is for list PLAIN and TRIMMED; commas are between items of BRACKETS"},
+      {"type: SEQUENCE list: TRIMMED separator: '\\t'",
+       "separator is the delimiter of columns; expected another, or quoted values"},
       {"type: SEQUENCE max_length: -3", "max_length is -3; expected 1 or more"},
       {"type: SEQUENCE separator: '||'",
        "separator is '||'; expected one character, no quote and no line feed"},
@@ -180,10 +188,23 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   EXPECT_EQ(MessageOf("layout: LIBSVM header: true fields { name: 'a' }"),
             "s.textproto: delimiter, header, quoted and null are for layout DELIMITED");
   EXPECT_EQ(MessageOf(fields + "zero_based: true"),
-            "s.textproto: `zero_based` is for layout LIBSVM");
+            "s.textproto: `zero_based` is for layouts LIBSVM and LIBFFM");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: WEIGHT }"),
-            "s.textproto: field a: type is WEIGHT; expected NUMERIC, CATEGORICAL, MULTI_HOT or "
-            "IGNORED in LIBSVM");
+            "s.textproto: field a: type is WEIGHT; expected NUMERIC, CATEGORICAL, MULTI_HOT, "
+            "IGNORED, LABEL or GROUP in LIBSVM");
+  EXPECT_EQ(MessageOf("layout: LIBFFM fields { name: 'y' type: LABEL }"),
+            "s.textproto: no field reads pairs; expected one beside LABEL and GROUP");
+  EXPECT_EQ(
+      MessageOf("layout: LIBSVM fields { name: 'a' } fields { names: ['x', 'y'] type: LABEL }"),
+      "s.textproto: field y: type is LABEL; expected one such field, and x is one");
+  EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: CATEGORICAL any_value: true }"),
+            "s.textproto: field a: any_value is for MULTI_HOT in LIBSVM, as a pair with 0 has no "
+            "place");
+  EXPECT_EQ(MessageOf("layout: LIBFFM fields { name: 'a' type: MULTI_HOT list: BRACKETS }"),
+            "s.textproto: field a: list is for layout DELIMITED");
+  EXPECT_EQ(MessageOf("layout: LIBFFM fields { name: 'a' any_value: true }"),
+            "s.textproto: field a: any_value is for CATEGORICAL and MULTI_HOT in layouts LIBSVM "
+            "and LIBFFM");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: CATEGORICAL transform: HOUR }"),
             "s.textproto: field a: transform is HOUR; expected layout DELIMITED");
   EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' type: MULTI_HOT } fields { name: 'b' }"),
@@ -196,7 +217,9 @@ TEST(SchemaFileTest, MistakesOfTheLayout) {
   EXPECT_EQ(MessageOf(fields + "skip_lines: 1001"),
             "s.textproto: skip_lines is 1001; expected 0 to 1000");
   EXPECT_EQ(MessageOf("layout: IDX skip_lines: 1"),
-            "s.textproto: skip_lines is for layouts DELIMITED and LIBSVM");
+            "s.textproto: skip_lines is for layouts DELIMITED, LIBSVM and LIBFFM");
+  EXPECT_EQ(MessageOf(fields + "sort_by_time: true"),
+            "s.textproto: sort_by_time: no field of type TIME; expected one");
   EXPECT_EQ(MessageOf(fields + "text { length: 8 }"), "s.textproto: `text` is for layout TEXT");
   EXPECT_EQ(MessageOf("layout: TEXT synthetic { rows: 5 }"),
             "s.textproto: `synthetic` is for layout SYNTHETIC");
@@ -226,10 +249,35 @@ TEST(SchemaFileTest, MistakesOfTheSplit) {
             "s.textproto: split: a share is negative");
   EXPECT_EQ(MessageOf(fields + "split { by: HASH }"),
             "s.textproto: split: by is HASH; expected shares that sum to 1 beside it");
-  EXPECT_EQ(MessageOf(fields + "split { train: 1 by: HASH hash_field: 'b' }"),
-            "s.textproto: split: hash_field is 'b'; expected a field of layout DELIMITED");
+  EXPECT_EQ(
+      MessageOf(fields + "split { train: 1 by: HASH hash_field: 'b' }"),
+      "s.textproto: split: hash_field is 'b'; expected a field of layout DELIMITED, or of type "
+      "GROUP");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 hash_field: 'a' }"),
             "s.textproto: split: hash_field is for by: HASH");
+  EXPECT_EQ(MessageOf(fields + "split { train: 1 whole_days: true }"),
+            "s.textproto: split: validation_from, test_from and whole_days are for by: TIME");
+  EXPECT_EQ(MessageOf(fields + "split { train: 1 by: TIME }"),
+            "s.textproto: split: by is TIME; expected a field of type TIME");
+  const auto of_time = [&](const std::string& split) {
+    return MessageOf(fields + "fields { name: 't' type: TIME } split { by: TIME " + split + "}");
+  };
+  const std::string begin = "s.textproto: split: ";
+  EXPECT_EQ(of_time(""), begin +
+                             "by is TIME with neither shares nor validation_from or test_from; "
+                             "expected one of them");
+  EXPECT_EQ(of_time("train: 1 test_from: '2014-10-28'"),
+            begin +
+                "by is TIME with validation_from or test_from beside shares; expected one of "
+                "them");
+  EXPECT_EQ(of_time("test_from: '28.10.2014'"),
+            begin +
+                "test_from is '28.10.2014'; expected a time such as 2014-10-28 or 2014-10-28 "
+                "12:00:00, in UTC");
+  EXPECT_EQ(of_time("validation_from: '2014-10-28' test_from: '2014-10-28'"),
+            begin + "validation_from is not before test_from");
+  EXPECT_EQ(of_time("test_from: '2014-10-28' whole_days: true"),
+            begin + "whole_days is for shares");
 }
 
 // What a user writes is taken or refused, never replaced.

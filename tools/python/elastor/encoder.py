@@ -86,7 +86,7 @@ class Encoder:
         if isinstance(rows, (str, bytes, dict)):
             raise ElastorError("encode() takes a list of dicts; encode_file() takes a path")
         sources = [
-            field.name if self._schema.layout == "LIBSVM" else self._schema.source(field)
+            field.name if self._schema.has_pairs else self._schema.source(field)
             for field in self.fields
         ]
         encoded = []

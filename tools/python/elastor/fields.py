@@ -4,8 +4,10 @@ import math
 import re
 
 from .errors import ElastorError, shown
+from .lists import bracket_items
 from .values import (
     TIME_FORMATS,
+    date_of,
     hour_of,
     log2_transform,
     parse_integer,
@@ -83,10 +85,20 @@ class IdEncoder:
         """Returns the id of a raw text, or the ids of a raw text or list of a bag."""
         field = self._field
         if field.is_bag:
-            texts = text if isinstance(text, list) else text.split(field.separator)
+            texts = text if isinstance(text, list) else self._items(text)
             ids = [self._id_of_raw(value) for value in texts if value]
             return ids[: field.max_length] if field.type == "MULTI_HOT" else ids[-field.max_length :]
         return self._id_of_raw(text)
+
+    def _items(self, text):
+        field = self._field
+        if field.list_form == "BRACKETS":
+            items = bracket_items(text) if text else []
+            if items is None:
+                raise BadValue(text, "a list in brackets such as ['a', 'b'] or [1, 2]")
+            return items
+        items = text.split(field.separator)
+        return [item.strip(b" \t") for item in items] if field.list_form == "TRIMMED" else items
 
     def _id_of_raw(self, text):
         found = self._known.get(text)
@@ -110,6 +122,9 @@ class IdEncoder:
             raise BadValue(text, "a time, " + TIME_FORMATS[field.time_format])
         if field.transform == "HOUR":
             return b"%d" % hour_of(seconds)
+        if field.transform in ("DAY", "MONTH"):
+            date = date_of(seconds)
+            return b"%d" % (date.day if field.transform == "DAY" else date.month)
         day = weekday_of(seconds)
         return b"%d" % (day >= 5 if field.transform == "WEEKEND" else day)
 

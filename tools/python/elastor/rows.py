@@ -145,56 +145,118 @@ def _delimited(path, schema):
         yield line, [b"" if text in schema.nulls else text for text in texts]
 
 
-def _pair_texts(line, schema):
-    """The texts of the features of a line of pairs."""
+def _pair_words(line, schema):
+    """The column and text of each pair of a line, or None of a comment."""
     # As the trainer: blanks, tabs and carriage returns are between words, nothing else.
     words = [word for word in line.replace(b"\t", b" ").replace(b"\r", b" ").split(b" ") if word]
+    comment = next((i for i, word in enumerate(words) if word.startswith(b"#")), len(words))
+    if comment == 0 and words:
+        return None
+    words = words[:comment]
     if not words or b":" not in words[0] or not line.startswith(words[0]):
         words = words[1:]  # the label
-    fields = schema.fields
+    has_query = any(field.type == "GROUP" for field in schema.fields)
+    return [
+        (i + 2, word) for i, word in enumerate(words) if not (has_query and word.startswith(b"qid:"))
+    ]
+
+
+def _parts(column, word, count):
+    """The parts of a pair or triple, the last one a number."""
+    parts = word.split(b":")
+    number = parse_number(parts[-1])
+    if len(parts) != count or not all(parts[:-1]) or number is None or parts[0] == b"qid":
+        expected = "index:number" if count == 2 else "field:index:number"
+        raise BadRow(f"column {column}: found {shown(word)}, expected {expected}")
+    return parts[:-1], parts[-1], number
+
+
+def _is_taken(field, column, word, number):
+    """Whether a pair of a field of ids is there: it is not if any number may be, and it is 0."""
+    if number != 1 and not field.any_value:
+        raise BadRow(f"column {column} ({field.name}): found {shown(word)}, expected value 1")
+    return number != 0
+
+
+def _texts_by_place(pairs, schema):
+    fields = schema.pair_fields()
     is_open = fields[-1].type == "MULTI_HOT"
     texts, bag = [], []
-    for i, word in enumerate(words):
+    for i, (column, word) in enumerate(pairs):
         place = min(i, len(fields) - 1) if is_open else i
         if place >= len(fields):
-            raise BadRow(f"column {i + 2}: found {shown(word)}, expected only {len(fields)} pairs")
+            raise BadRow(f"column {column}: found {shown(word)}, expected only {len(fields)} pairs")
         field = fields[place]
-        index, colon, value = word.partition(b":")
-        number = parse_number(value)
-        where = f"column {i + 2} ({field.name}): found {shown(word)}, expected "
-        if not colon or not index or number is None:
-            raise BadRow(where + "index:number")
-        if field.type not in FEATURES:
+        if field.type == "IGNORED" and word.startswith(b"qid:"):
             continue
+        (index,), value, number = _parts(column, word, 2)
         if field.type == "NUMERIC":
-            expected = i + (not schema.zero_based)
-            if parse_integer(index) != expected:
-                raise BadRow(where + f"index {expected}, the field's place")
+            if parse_integer(index) != schema.base + i:
+                raise BadRow(
+                    f"column {column} ({field.name}): found {shown(word)}, expected index "
+                    f"{schema.base + i}, the field's place"
+                )
             texts.append(value)
-        elif number != 1:
-            raise BadRow(where + "value 1 of a categorical field")
-        elif is_open and place == len(fields) - 1:
-            bag.append(index)
-        else:
+        elif field.type == "IGNORED":
+            continue
+        elif field.type == "CATEGORICAL":
+            _is_taken(field, column, word, number)
             texts.append(index)
-    if len(words) + is_open < len(fields):
-        raise BadRow(f"found {len(words)} pairs, expected {len(fields) - is_open}")
+        elif _is_taken(field, column, word, number):
+            bag.append(index)
+    if len(pairs) + is_open < len(fields):
+        raise BadRow(f"found {len(pairs)} pairs, expected {len(fields) - is_open}")
     return texts + [bag] if is_open else texts
+
+
+def _texts_by_name(pairs, schema):
+    """Of pairs whose index, or triples whose field, is the number of a field."""
+    fields = schema.pair_fields()
+    triple = schema.layout == "LIBFFM"
+    rest = fields[-1] if not triple and fields[-1].type == "MULTI_HOT" else None
+    numbered = dict(enumerate(fields[:-1] if rest else fields, schema.base))
+    found = {field.name: [] for field in fields if field.type == "MULTI_HOT"}
+    for column, word in pairs:
+        names, value, number = _parts(column, word, 3 if triple else 2)
+        field = numbered.get(parse_integer(names[0]), rest)
+        if field is None:
+            raise BadRow(
+                f"column {column}: found {shown(word)}, expected {schema.base} to "
+                f"{schema.base + len(numbered) - 1}"
+            )
+        if field.type == "MULTI_HOT":
+            if _is_taken(field, column, word, number):
+                found[field.name].append(names[-1])
+        elif field.type == "NUMERIC" or (
+            field.type == "CATEGORICAL" and _is_taken(field, column, word, number)
+        ):
+            if field.name in found:
+                raise BadRow(
+                    f"column {column} ({field.name}): found {shown(word)}, expected each once"
+                )
+            found[field.name] = value if field.type == "NUMERIC" else names[-1]
+    return [
+        found.get(field.name, b"0" if field.type == "NUMERIC" else b"")
+        for field in fields
+        if field.type in FEATURES
+    ]
 
 
 def _pairs(path, schema):
     lines = _Lines(path, schema)
     for _ in range(schema.skip_lines):
         lines.next_line()
+    to_texts = _texts_by_place if schema.is_by_place() else _texts_by_name
     while lines:
         line = lines.line
         try:
-            texts = _pair_texts(lines.next_line(), schema)
+            pairs = _pair_words(lines.next_line(), schema)
+            if pairs is not None:
+                yield line, to_texts(pairs, schema)
         except BadRow as bad:
             raise ElastorError(f"{path}:{line}: {bad}") from None
-        yield line, texts
 
 
 def file_rows(path, schema):
     """Yields (line, texts of the features) for each row; a list of texts is a bag's values."""
-    return _pairs(path, schema) if schema.layout == "LIBSVM" else _delimited(path, schema)
+    return _pairs(path, schema) if schema.has_pairs else _delimited(path, schema)

@@ -6,7 +6,7 @@ from .textproto import parse_textproto
 
 FEATURES = ("NUMERIC", "CATEGORICAL", "MULTI_HOT", "SEQUENCE")
 _OF_TRAINING = ("LABEL", "WEIGHT", "GROUP", "TIME")
-_LAYOUTS = ("DELIMITED", "LIBSVM")
+_LAYOUTS = ("DELIMITED", "LIBSVM", "LIBFFM")
 
 
 @dataclass
@@ -24,6 +24,8 @@ class Field:
     column: str
     boundaries: list
     time_format: str
+    any_value: bool
+    list_form: str
 
     @property
     def is_bag(self):
@@ -43,8 +45,21 @@ class Schema:
     quoted: bool
     nulls: set
     skip_lines: int
-    zero_based: bool
+    base: int  # the number of the first field that reads pairs
     by_name: dict = member(default_factory=dict)
+
+    @property
+    def has_pairs(self):
+        return self.layout != "DELIMITED"
+
+    def pair_fields(self):
+        return [field for field in self.fields if field.type not in ("LABEL", "GROUP")]
+
+    def is_by_place(self):
+        """Whether the n-th pair is the n-th field's, not that of index n (pair_lines.cc)."""
+        types = {field.type for field in self.pair_fields()}
+        by_index = "NUMERIC" in types and not types & {"CATEGORICAL", "IGNORED"}
+        return self.layout == "LIBSVM" and not by_index
 
     def features(self):
         """The fields that a model reads, in the order of the schema."""
@@ -75,6 +90,8 @@ def _field(fields):
         column=_one(fields, "column", ""),
         boundaries=[float(b) for b in fields.get("boundaries", [])],
         time_format=_one(fields, "time_format", "UNIX_SECONDS"),
+        any_value=_one(fields, "any_value", "false") == "true",
+        list_form=_one(fields, "list", "PLAIN"),
     )
 
 
@@ -89,11 +106,11 @@ def parse_schema(text, where):
         quoted=_one(fields, "quoted", "false") == "true",
         nulls=set(fields.get("null", [])),
         skip_lines=int(_one(fields, "skip_lines", 0)),
-        zero_based=_one(fields, "zero_based", "false") == "true",
+        base=int(_one(fields, "zero_based", "false") != "true"),
     )
     if schema.layout not in _LAYOUTS:
         raise ElastorError(
-            f"{where}: layout {schema.layout}; expected " + " or ".join(_LAYOUTS)
+            f"{where}: layout {schema.layout}; expected one of: " + ", ".join(_LAYOUTS)
         )
     for field in schema.fields:
         schema.by_name[field.name] = field

@@ -5,6 +5,7 @@
 
 #include "trainer/prepare/guess/dialect.h"
 #include "trainer/prepare/guess/value_kinds.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -40,23 +41,11 @@ void SampleColumn::Summarise(const std::vector<std::string>& null_texts) {
     } else if (IsWrittenNumber(value)) {
       written_numbers += rows;
     }
-    for (int format = 0; format < 3; ++format) {
+    for (int format = 0; format < Field::TimeFormat_ARRAYSIZE; ++format) {
       times[format] += IsLikelyTime(value, static_cast<Field::TimeFormat>(format)) ? rows : 0;
     }
     if (IsWrittenTime(value)) written_times += rows;
   }
-}
-
-bool IsLikelyTime(std::string_view text, Field::TimeFormat format) {
-  constexpr int64_t kYear1900 = -2208988800, kYear1990 = 631152000, kYear2000 = 946684800,
-                    kYear2040 = 2208988800, kYear2100 = 4102444800;
-  int64_t seconds;
-  if (!ParseTime(text, format, &seconds)) return false;
-  const int64_t least = format == Field::YYYY_MM_DD_HH_MM_SS ? kYear1900
-                        : format == Field::UNIX_SECONDS      ? kYear1990
-                                                             : kYear2000;
-  return seconds >= least &&
-         seconds < (format == Field::YYYY_MM_DD_HH_MM_SS ? kYear2100 : kYear2040);
 }
 
 void ForEachRow(const Schema& schema, const TextSample& sample,

@@ -24,13 +24,13 @@ struct SampleColumn {
 
   // Rows of values that are not missing, set by Summarise.
   int64_t count = 0;
-  int64_t numbers = 0;           // ParseNumber reads them
-  int64_t wholes = 0;            // of these, without a fraction
-  int64_t integers = 0;          // of these, written with digits alone
-  int64_t times[3] = {0, 0, 0};  // by Field::TimeFormat, in years that data of users have
-  int64_t written_numbers = 0;   // IsWrittenNumber
-  int64_t written_times = 0;     // IsWrittenTime
-  bool leading_zeros = false;    // in some integer, as 0042
+  int64_t numbers = 0;                              // ParseNumber reads them
+  int64_t wholes = 0;                               // of these, without a fraction
+  int64_t integers = 0;                             // of these, written with digits alone
+  int64_t times[Field::TimeFormat_ARRAYSIZE] = {};  // by format, where IsLikelyTime
+  int64_t written_numbers = 0;                      // IsWrittenNumber
+  int64_t written_times = 0;                        // IsWrittenTime
+  bool leading_zeros = false;                       // in some integer, as 0042
   double least = std::numeric_limits<double>::infinity();
   double largest = -std::numeric_limits<double>::infinity();
   double sum = 0;
@@ -44,10 +44,6 @@ struct SampleColumn {
   bool integral() const { return count > 0 && integers == count; }
   double mean() const { return sum / static_cast<double>(numbers); }
 };
-
-// Whether `text` is a time that data of users have: integers from 1990 to 2040, as no others can be
-// told from other numbers, and dates from 1900 to 2099.
-bool IsLikelyTime(std::string_view text, Field::TimeFormat format);
 
 struct SampleColumns {
   std::vector<SampleColumn> columns;

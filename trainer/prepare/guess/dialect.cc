@@ -10,6 +10,7 @@
 #include "trainer/prepare/guess/text_sample.h"
 #include "trainer/prepare/guess/value_kinds.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {

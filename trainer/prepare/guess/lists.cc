@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "core/base/text.h"
 #include "trainer/prepare/guess/name_hints.h"
+#include "trainer/prepare/rows/list_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -37,7 +40,7 @@ struct Items {
   size_t least = 0;      // items of a value, and the most
   size_t most = 0;
   size_t distinct = 0;
-  size_t padded = 0;     // items between blanks
+  bool padded = false;   // some items have blanks around them, which are not of them
   size_t nested = 0;     // items with another separator in them
   size_t fractions = 0;  // items that are numbers with a fraction
   size_t numbers = 0;
@@ -72,8 +75,6 @@ std::string_view ShapeOf(std::string_view item) {
 }
 
 void LookAt(std::string_view item, char separator, Items* items, std::string_view* shape) {
-  const bool padded = item.front() == ' ' || item.back() == ' ';
-  items->padded += padded;
   constexpr std::string_view kNested = "|^;,:";
   items->nested += std::ranges::any_of(
       kNested, [&](char c) { return c != separator && item.find(c) != item.npos; });
@@ -100,7 +101,10 @@ Items ItemsOf(const SampleColumn& column, char separator) {
     if (items.values == kMostValues) continue;
     ++items.values;
     size_t count = 0;
-    ForEachItem(value, separator, [&](std::string_view item) {
+    ForEachItem(value, separator, [&](std::string_view text) {
+      const std::string_view item = TrimBlanks(text);
+      items.padded |= item.size() < text.size();
+      if (item.empty()) return;
       Use& use = uses[item];
       items.distinct = uses.size();
       if (use.values == 0) LookAt(item, separator, &items, &shape);
@@ -117,7 +121,9 @@ Items ItemsOf(const SampleColumn& column, char separator) {
     if (looked++ == kMostValues) break;
     size_t count = 0;
     bool recurs = true;
-    ForEachItem(value, separator, [&](std::string_view item) {
+    ForEachItem(value, separator, [&](std::string_view text) {
+      const std::string_view item = TrimBlanks(text);
+      if (item.empty()) return;
       const bool again = uses[item].values > 1;
       recurs &= again;
       ++items.uses;
@@ -152,6 +158,7 @@ std::string SeparatorsOf(const SampleColumn& column) {
   return there;
 }
 
+// Whether nearly all values begin and end with a bracket.
 bool InBrackets(const SampleColumn& column) {
   int64_t rows = 0;
   for (const auto& [value, count] : column.values) {
@@ -161,6 +168,45 @@ bool InBrackets(const SampleColumn& column) {
   }
   return column.values.size() > 1 &&
          static_cast<double>(rows) >= kBracketShare * static_cast<double>(column.count);
+}
+
+// Lists of Python or JSON. REQUIRES: InBrackets.
+ListFinding FindBrackets(const SampleColumn& column) {
+  ListFinding found;
+  found.form = Field::BRACKETS;
+  std::vector<std::string> items;
+  int64_t rows = 0;
+  size_t uses = 0, numbers = 0, fractions = 0;
+  std::string odd;
+  for (const auto& [value, count] : column.values) {
+    if (!BracketItems(value, &items)) {
+      if (odd.empty() || value < odd) odd = value;
+      continue;
+    }
+    rows += count;
+    found.longest = std::max(found.longest, static_cast<int64_t>(items.size()));
+    for (const std::string& item : items) {
+      double number;
+      ++uses;
+      if (!ParseNumber(item, &number)) continue;
+      ++numbers;
+      fractions += item.find('.') != item.npos;
+    }
+  }
+  if (static_cast<double>(rows) < kBracketShare * static_cast<double>(column.count)) {
+    found.kind = ListFinding::kUnreadable;
+    found.doubt =
+        StrCat("values in brackets that are no lists, such as ", Shown(odd), "; left out");
+  } else if (found.longest == 1) {  // as (none), (direct)
+    found.kind = ListFinding::kMaybe;
+    found.doubt = "may be lists in brackets of one item each, and is taken for single values";
+  } else if (fractions > 0 && numbers == uses) {
+    found.kind = ListFinding::kUnreadable;
+    found.doubt = "several numbers in brackets, which no schema reads; left out";
+  } else {
+    found.kind = ListFinding::kList;
+  }
+  return found;
 }
 
 // Whether most values begin with the slash of a path or have the "//" of an address.
@@ -208,11 +254,7 @@ std::string Named(char separator) { return separator == ' ' ? "blanks" : Shown({
 ListFinding FindList(const SampleColumn& column, bool named, std::string_view delimiter) {
   ListFinding found;
   if (column.numeric() || column.values.size() < 2) return found;
-  if (InBrackets(column)) {
-    found.kind = ListFinding::kUnreadable;
-    found.doubt = "values in brackets, as lists of Python or JSON, which no schema reads; left out";
-    return found;
-  }
+  if (InBrackets(column)) return FindBrackets(column);
   const std::string there = SeparatorsOf(column);
   for (const char separator : kSeparators) {
     if (!IsOneOf(there, separator)) continue;
@@ -238,17 +280,15 @@ ListFinding FindList(const SampleColumn& column, bool named, std::string_view de
                            " between items, and is taken for single values");
       continue;
     }
-    const bool padded = 4 * items.padded > items.distinct;
     const bool nested = 2 * items.nested > items.distinct;
-    if (padded || nested || items.fractions > 0) {
+    if (nested || items.fractions > 0) {
       found.kind = ListFinding::kUnreadable;
       found.doubt = StrCat("lists with ", Named(separator), " between items that ",
-                           padded   ? "have blanks around them"
-                           : nested ? "have parts themselves"
-                                    : "are numbers with a fraction",
+                           nested ? "have parts themselves" : "are numbers with a fraction",
                            "; no schema reads them; left out");
       return found;
     }
+    if (items.padded) found.form = Field::TRIMMED;
     found.longest = LongestList(column, separator);
     if (!items.varies() && !items.alike) {
       found.doubt = StrCat("taken for lists with ", Named(separator), " between items; all have ",

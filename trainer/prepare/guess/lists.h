@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "configs/proto/schema.pb.h"
 #include "trainer/prepare/guess/columns.h"
 
 namespace elastor {
@@ -17,7 +18,8 @@ struct ListFinding {
     kUnreadable,  // a list, and no schema reads its items
     kList
   } kind = kNone;
-  char separator = 0;   // between the items
+  Field::List form = Field::PLAIN;
+  char separator = 0;   // between the items; not of BRACKETS
   int64_t longest = 1;  // items of a value
   std::string doubt;    // why the column should be looked at; never empty for the middle kinds
 };

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "trainer/prepare/guess/name_hints.h"
 #include "trainer/prepare/guess/value_kinds.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {

@@ -17,6 +17,7 @@
 #include "trainer/prepare/guess/lists.h"
 #include "trainer/prepare/guess/name_hints.h"
 #include "trainer/prepare/guess/value_kinds.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -93,18 +94,29 @@ std::string FirstText(const SampleColumn& column, bool (*is)(std::string_view)) 
 }
 
 // The day of a time, as YYYY-MM-DD.
-std::string DayText(double seconds) {
+std::string DayText(int64_t seconds) {
   constexpr size_t kDay = 10;
-  return TimeText(static_cast<int64_t>(std::floor(seconds))).substr(0, kDay);
+  return TimeText(seconds).substr(0, kDay);
 }
 
-// Seconds since 1970 in the unit that a column's numbers then have: 1, 1e3, 1e6, 1e9; 0: none.
-double EpochUnit(const SampleColumn& column) {
-  constexpr double kYear1990 = 631152000, kYear2040 = 2208988800;
-  for (const double unit : {1.0, 1e3, 1e6, 1e9}) {
-    if (column.least >= kYear1990 * unit && column.largest < kYear2040 * unit) return unit;
+// The format that reads all numbers of a column as likely times since 1970, if there is one.
+std::optional<Field::TimeFormat> EpochFormat(const SampleColumn& column) {
+  for (const Field::TimeFormat format : {Field::UNIX_SECONDS, Field::UNIX_MILLISECONDS,
+                                         Field::UNIX_MICROSECONDS, Field::UNIX_NANOSECONDS}) {
+    if (column.times[format] == column.count) return format;
   }
-  return 0;
+  return std::nullopt;
+}
+
+// "2014-10-21 to 2014-10-30": the first and the last day of a column of times.
+std::string DaysText(const SampleColumn& column, Field::TimeFormat format) {
+  int64_t first = std::numeric_limits<int64_t>::max(), last = -first, seconds;
+  for (const auto& [value, rows] : column.values) {
+    if (!ParseTime(value, format, &seconds)) continue;
+    first = std::min(first, seconds);
+    last = std::max(last, seconds);
+  }
+  return StrCat(DayText(first), " to ", DayText(last));
 }
 
 bool AllValues(const SampleColumn& column, bool (*is)(std::string_view)) {
@@ -117,37 +129,61 @@ std::optional<ColumnProposal> ProposeNumericTime(const SampleColumn& column, boo
   const bool timely = named && IsTimeName(column.name);
   const bool thing = named && IsThingName(column.name) && !timely;
   if (column.values.size() <= 2 || thing) return std::nullopt;
-  if (column.integral() && AllValues(column, IsDigitDate) &&
-      (AllValues(column, [](std::string_view text) { return text.size() > 6; }) || timely)) {
-    return LeftOut(StrCat("dates such as ", FirstText(column, IsDigitDate),
+  if (column.times[Field::YYYYMMDDHHMMSS] == column.count) {
+    const std::string why =
+        timely ? "" : StrCat("taken for dates, ", DaysText(column, Field::YYYYMMDDHHMMSS));
+    return ColumnProposal{"", "", why, Field::YYYYMMDDHHMMSS};
+  }
+  if (column.integral() && AllValues(column, IsShortDate) && timely) {
+    return LeftOut(StrCat("dates such as ", FirstText(column, IsShortDate),
                           ", whose digits no time_format reads; left out"));
   }
   if (column.times[Field::YYMMDDHH] == column.count) {
     return ColumnProposal{"", "", "", Field::YYMMDDHH};
   }
-  const double unit = EpochUnit(column);
-  if (unit == 0) return std::nullopt;
-  const std::string range =
-      StrCat(DayText(column.least / unit), " to ", DayText(column.largest / unit));
+  const std::optional<Field::TimeFormat> format = EpochFormat(column);
+  if (!format) return std::nullopt;
+  const std::string range = DaysText(column, *format);
   if (named && !timely) {
     *doubt = StrCat("may be times, ", range);
     return std::nullopt;
   }
-  if (unit > 1 || !column.integral()) {
-    return LeftOut(StrCat("times such as ", CsvNumber(column.least), ", ", range,
-                          "; no time_format reads ",
-                          unit > 1 ? "parts of a second" : "numbers with a point", "; left out"));
-  }
   // Ids are often numbered from a thousand million on, which would be days of September 2001.
   const bool round = column.least >= 1e9 && column.least < 1.005e9;
   const std::string why = round || !named ? StrCat("taken for times, ", range) : "";
-  return ColumnProposal{"", "", why, Field::UNIX_SECONDS};
+  return ColumnProposal{"", "", why, *format};
+}
+
+// The format of a column of texts that are likely times. Nothing: no format reads all of them.
+std::optional<ColumnProposal> ProposeWrittenTime(const SampleColumn& column) {
+  const auto reads_all = [&](Field::TimeFormat format) {
+    return column.times[format] == column.count;
+  };
+  if (column.values.size() <= 2) return std::nullopt;
+  for (const Field::TimeFormat format : {Field::YYYY_MM_DD_HH_MM_SS, Field::ISO_8601}) {
+    if (reads_all(format)) return ColumnProposal{"", "", "", format};
+  }
+  const bool month_first = reads_all(Field::MM_DD_YYYY), day_first = reads_all(Field::DD_MM_YYYY);
+  if (!month_first && !day_first) return std::nullopt;
+  if (month_first != day_first) {
+    return ColumnProposal{"", "", "", month_first ? Field::MM_DD_YYYY : Field::DD_MM_YYYY};
+  }
+  // No day is beyond the 12th. Points are German.
+  const bool points = AllValues(
+      column, [](std::string_view text) { return text.find('.') < text.find_first_of("/-"); });
+  return ColumnProposal{"", "",
+                        StrCat("taken for dates with the ", points ? "day" : "month",
+                               " first; no day is beyond the 12th"),
+                        points ? Field::DD_MM_YYYY : Field::MM_DD_YYYY};
 }
 
 ColumnProposal Bag(const SampleColumn& column, const ListFinding& list) {
   ColumnProposal bag;
-  bag.type = StrCat(IsSeriesName(column.name) ? "SEQUENCE" : "MULTI_HOT",
-                    " pooling: MEAN separator: ", ProtoQuoted({&list.separator, 1}),
+  bag.type = StrCat(IsSeriesName(column.name) ? "SEQUENCE" : "MULTI_HOT", " pooling: MEAN ",
+                    list.form == Field::BRACKETS
+                        ? std::string("list: BRACKETS")
+                        : StrCat("separator: ", ProtoQuoted({&list.separator, 1}),
+                                 list.form == Field::TRIMMED ? " list: TRIMMED" : ""),
                     " max_length: ", std::min(list.longest, kLongestBag));
   bag.doubt = list.doubt;
   if (list.longest > kLongestBag) {
@@ -294,7 +330,7 @@ std::optional<ColumnProposal> ProposeOdd(const SampleColumn& column) {
   const int64_t dates = column.times[Field::YYYY_MM_DD_HH_MM_SS];
   if (column.written_times > 0 && share(column.written_times + dates) >= kMostShare) {
     return LeftOut(StrCat("times such as ", FirstText(column, IsWrittenTime),
-                          ", which no time_format reads; left out"));
+                          ", which no one time_format reads; left out"));
   }
   const OddTexts no_dates(column, IsDateText), no_numbers(column, IsNumberText);
   if (dates > 0 && (share(dates) >= kMostShare || no_dates.AreMarks(column))) {
@@ -316,9 +352,7 @@ std::optional<ColumnProposal> ProposeOdd(const SampleColumn& column) {
 
 ColumnProposal ProposeText(const SampleColumn& column, bool named, int64_t rows,
                            std::string_view delimiter) {
-  if (column.times[Field::YYYY_MM_DD_HH_MM_SS] == column.count && column.values.size() > 2) {
-    return {"", "", "", Field::YYYY_MM_DD_HH_MM_SS};
-  }
+  if (auto time = ProposeWrittenTime(column)) return *time;
   if (auto odd = ProposeOdd(column)) return *odd;
   const ListFinding list = FindList(column, named, delimiter);
   if (list.kind == ListFinding::kUnreadable) return LeftOut(list.doubt);

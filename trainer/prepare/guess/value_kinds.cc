@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -245,18 +246,10 @@ bool MayBeValue(std::string_view text) {
   return std::ranges::find(kTexts, LowerCase(text)) != std::end(kTexts);
 }
 
-bool IsDigitDate(std::string_view digits) {
-  if (!std::ranges::all_of(digits, IsDigit)) return false;
-  const auto number = [&](size_t at, size_t size) {
-    int value = 0;
-    for (const char c : digits.substr(at, size)) value = value * 10 + (c - '0');
-    return value;
-  };
-  if (digits.size() == 6) return IsDate(1900 + number(0, 2), number(2, 2), number(4, 2));
-  if (digits.size() != 8 && digits.size() != 14) return false;
-  const bool date = IsDate(number(0, 4), number(4, 2), number(6, 2));
-  return date &&
-         (digits.size() == 8 || (number(8, 2) < 24 && number(10, 2) < 60 && number(12, 2) < 60));
+bool IsShortDate(std::string_view digits) {
+  if (digits.size() != 6 || !std::ranges::all_of(digits, IsDigit)) return false;
+  const auto number = [&](size_t at) { return (digits[at] - '0') * 10 + (digits[at + 1] - '0'); };
+  return IsDate(1900 + number(0), number(2), number(4));
 }
 
 }  // namespace elastor

@@ -17,7 +17,7 @@ bool IsWrittenNumber(std::string_view text);
 // ~50. Empty: there is no such text, or it is long, or there is more than one number.
 std::string UnitOf(std::string_view text);
 
-// Whether `text` is a time in a form that ParseTime refuses: 21.10.2014, 10/21/14 5:00 PM,
+// Whether `text` is a time in a form other than YYYY-MM-DD HH:MM:SS: 21.10.2014, 10/21/14 5:00 PM,
 // 2014-10-21T05:00Z, 21 Oct 2014.
 bool IsWrittenTime(std::string_view text);
 
@@ -27,9 +27,8 @@ bool LooksMissing(std::string_view text);
 // Whether a text that LooksMissing is as often a value: NA is Namibia, None a kind of weather.
 bool MayBeValue(std::string_view text);
 
-// Whether the digits of an integer are a date or the time of a day: YYYYMMDD, YYYYMMDDHHMMSS, or
-// YYMMDD. Years are 1900 to 2099.
-bool IsDigitDate(std::string_view digits);
+// Whether the digits of an integer are a date YYMMDD.
+bool IsShortDate(std::string_view digits);
 
 }  // namespace elastor
 

@@ -12,8 +12,9 @@
 
 namespace elastor {
 
-// Writes rows [range.begin, range.end) of a source as all of a split's rows, block by block on all
-// threads. append_row(row, rows) adds one to *rows, from any thread.
+// Writes rows [range.begin, range.end) of a source as the next of a split's rows, block by block on
+// all threads. REQUIRES: whole blocks, but for the last rows of a split. append_row(row, rows) adds
+// one to *rows, from any thread.
 Status WriteRowBlocks(Split split, const Range& range,
                       const std::function<void(int64_t row, Rows* rows)>& append_row,
                       ThreadPool* pool, DatasetWriter* writer);

@@ -6,9 +6,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 
 #include "core/base/text.h"
+#include "trainer/prepare/rows/list_text.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -53,12 +56,14 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
       offset(field.offset()),
       max_length(field.max_length() == 0 ? kDefaultMaxLength : field.max_length()),
       separator(field.separator().empty() ? kDefaultSeparator : field.separator()[0]),
+      list(field.list()),
       time_format(field.time_format()),
       boundaries(field.boundaries().begin(), field.boundaries().end()),
       label_of_number(field.has_at_least()),
       at_least(field.at_least()),
       positive(field.positive().begin(), field.positive().end()),
       negative(field.negative().begin(), field.negative().end()),
+      any_value(field.any_value()),
       column(column) {}
 
 RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels,
@@ -103,7 +108,9 @@ bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
 bool RowBuilder::AddLibsvmLabel(std::string_view text) {
   float label = std::numeric_limits<float>::quiet_NaN();
   const bool missing = optional_labels_ && text.empty();
-  if (!missing && !ParseLabel(text, &label)) return Fail(1, "label", text, "0, 1 or -1");
+  if (!missing && !ParseLabel(text, &label)) {
+    return Fail(1, "label", text, "0, 1 or -1; a field of type LABEL reads other labels");
+  }
   chunk_->labels.push_back(label);
   return true;
 }
@@ -151,17 +158,26 @@ bool RowBuilder::AddWeight(const FieldPlan& field, std::string_view text) {
 
 bool RowBuilder::AddTime(const FieldPlan& field, std::string_view text) {
   int64_t seconds;
-  if (!ParseTime(text, field.time_format, &seconds)) {
-    return FailField(field, text, std::string("a time, ") + TimeFormatText(field.time_format));
-  }
+  if (!ParseTime(text, field.time_format, &seconds)) return FailTime(field, text);
   chunk_->times.push_back(seconds);
   return true;
 }
 
 bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
+  if (field.list == Field::BRACKETS && !text.empty()) {
+    if (!BracketItems(text, &items_)) {
+      return FailField(field, text, "a list in brackets such as ['a', 'b'] or [1, 2]");
+    }
+    for (const std::string& item : items_) {
+      if (!AddToBag(field, item)) return false;
+    }
+    text = "";
+  }
   while (!text.empty()) {
     const size_t size = std::min(text.find(field.separator), text.size());
-    if (size > 0 && !AddToBag(field, text.substr(0, size))) return false;
+    std::string_view item = text.substr(0, size);
+    if (field.list == Field::TRIMMED) item = TrimBlanks(item);
+    if (!item.empty() && !AddToBag(field, item)) return false;
     text.remove_prefix(std::min(size + 1, text.size()));
   }
   EndBag(field);
@@ -199,10 +215,11 @@ bool RowBuilder::Make(const FieldPlan& field, std::string_view text, int64_t* va
     return true;
   }
   int64_t seconds;
-  if (!ParseTime(text, field.time_format, &seconds)) {
-    return FailField(field, text, std::string("a time, ") + TimeFormatText(field.time_format));
-  }
-  *value = field.transform == Field::HOUR ? HourOf(seconds) : WeekdayOf(seconds);
+  if (!ParseTime(text, field.time_format, &seconds)) return FailTime(field, text);
+  *value = field.transform == Field::HOUR    ? HourOf(seconds)
+           : field.transform == Field::DAY   ? DayOf(seconds)
+           : field.transform == Field::MONTH ? MonthOf(seconds)
+                                             : WeekdayOf(seconds);
   if (field.transform == Field::WEEKEND) *value = *value >= 5;
   return true;
 }
@@ -211,24 +228,24 @@ bool RowBuilder::AddMade(const FieldPlan& field, std::string_view text) {
   if (text.empty()) return AddText(field, text);  // missing
   int64_t value;
   if (!Make(field, text, &value)) return false;
-  uint64_t id;
-  const IntegerText digits(value);
-  if (field.encoding == Field::IDENTITY) {
-    if (!EncodeInteger(field, value, digits.view(), &id)) return false;
-  } else if (field.encoding == Field::HASH) {
-    id = XXH3_64bits(digits.view().data(), digits.view().size()) % field.buckets;
-  } else {
-    id = ParsedChunk::PackText(chunk_->text.size() + chunk_->made.size(), digits.view().size());
-    chunk_->made.append(digits.view());
+  return Encode(field, IntegerText(value).view(), &chunk_->ids);
+}
+
+uint64_t RowBuilder::PlaceOf(std::string_view text) {
+  const char* begin = chunk_->text.data();
+  if (!std::less<>()(text.data(), begin) &&
+      std::less<>()(text.data(), begin + chunk_->text.size())) {
+    return ParsedChunk::PackText(text.data() - begin, text.size());
   }
-  chunk_->ids.push_back(id);
-  return true;
+  const size_t place = chunk_->text.size() + chunk_->made.size();
+  chunk_->made.append(text);
+  return ParsedChunk::PackText(place, text.size());
 }
 
 bool RowBuilder::Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids) {
   uint64_t id;
   if (field.encoding == Field::VOCABULARY) {
-    id = ParsedChunk::PackText(text.data() - chunk_->text.data(), text.size());
+    id = PlaceOf(text);
   } else if (field.encoding == Field::HASH) {
     id = XXH3_64bits(text.data(), text.size()) % field.buckets;
   } else {
@@ -251,8 +268,10 @@ bool RowBuilder::EncodeInteger(const FieldPlan& field, int64_t value, std::strin
 
 bool RowBuilder::Fail(int64_t column, const std::string& name, std::string_view found,
                       const std::string& expected) {
-  return Fail(StrCat("column ", column, name.empty() ? "" : " (" + name + ")", ": found ",
-                     Shown(found), ", expected ", expected));
+  const std::string place = column == 0    ? StrCat("field ", name)
+                            : name.empty() ? StrCat("column ", column)
+                                           : StrCat("column ", column, " (", name, ")");
+  return Fail(StrCat(place, ": found ", Shown(found), ", expected ", expected));
 }
 
 bool RowBuilder::FailNumber(const FieldPlan& field, std::string_view found) {
@@ -264,6 +283,12 @@ bool RowBuilder::FailNumber(const FieldPlan& field, std::string_view found) {
   std::strtod(text.c_str(), &end);
   const bool number = !text.empty() && end == text.c_str() + text.size();
   return FailField(field, found, number ? "a decimal number within float range" : "a number");
+}
+
+bool RowBuilder::FailTime(const FieldPlan& field, std::string_view found) {
+  return FailField(field, found,
+                   StrCat("a time, ", TimeFormatText(field.time_format),
+                          OtherTimeFormat(found, field.time_format)));
 }
 
 bool RowBuilder::Fail(std::string what) {

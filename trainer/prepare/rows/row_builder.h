@@ -25,13 +25,15 @@ struct FieldPlan {
   int64_t offset;
   size_t max_length;
   char separator;
+  Field::List list;
   Field::TimeFormat time_format;
   std::vector<double> boundaries;
   bool label_of_number;  // a LABEL with at_least
   double at_least;
   std::vector<std::string> positive;
   std::vector<std::string> negative;
-  int64_t column;  // from 0; the label of LIBSVM is column 0
+  bool any_value;
+  int64_t column;  // from 0; the label of LIBSVM is column 0; -1: pairs tell the field
 };
 
 // Appends rows to a chunk, value by value, or takes one back. Each Add returns false after noting
@@ -48,7 +50,7 @@ class RowBuilder {
   // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's.
   bool Add(const FieldPlan& field, std::string_view text);
 
-  bool AddLibsvmLabel(std::string_view text);
+  bool AddLibsvmLabel(std::string_view text);  // of a schema without a field for it
   bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
@@ -64,6 +66,8 @@ class RowBuilder {
   void Hint(const std::string& hint);
   bool at_first_line() const { return chunk_->lines == 0; }
 
+  // Passes over a line that is no row. REQUIRES: nothing was added since End.
+  void SkipLine() { ++chunk_->lines; }
   // Ends the row of `lines` lines: keeps it, or takes back what was added of it.
   void End(int64_t lines);
 
@@ -75,11 +79,14 @@ class RowBuilder {
   bool AddTime(const FieldPlan& field, std::string_view text);
   bool Make(const FieldPlan& field, std::string_view text, int64_t* value);
   bool Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids);
+  // Returns where a value stands, in the chunk's text or, made here, behind it.
+  uint64_t PlaceOf(std::string_view text);
   bool EncodeInteger(const FieldPlan& field, int64_t value, std::string_view text, uint64_t* id);
   bool FailField(const FieldPlan& field, std::string_view found, const std::string& expected) {
     return Fail(field.column + 1, field.name, found, expected);
   }
   bool FailNumber(const FieldPlan& field, std::string_view found);
+  bool FailTime(const FieldPlan& field, std::string_view found);
   size_t BagBegin() const { return chunk_->bag_ends.empty() ? 0 : chunk_->bag_ends.back(); }
 
   ParsedChunk* const chunk_;
@@ -88,7 +95,8 @@ class RowBuilder {
   size_t numeric_ = 0;  // fields of a row
   size_t single_ = 0;
   size_t multi_ = 0;
-  std::vector<int64_t> row_cuts_;  // of the row at hand, by bag
+  std::vector<int64_t> row_cuts_;   // of the row at hand, by bag
+  std::vector<std::string> items_;  // of a list in brackets
   bool failed_ = false;
   size_t bags_before_ = 0;  // the row at hand
 };

@@ -14,6 +14,7 @@
 #include "trainer/prepare/layouts.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/line_scanner.h"
+#include "trainer/prepare/rows/pair_lines.h"
 #include "trainer/prepare/rows/row_builder.h"
 #include "trainer/prepare/rows/value_text.h"
 
@@ -97,11 +98,22 @@ class SplitColumns {
   std::vector<int64_t> doubled_;  // columns with "" within
 };
 
+// The columns that errors name: word n of a line is column n.
+std::vector<int64_t> ColumnsOfPairs(const Schema& schema) {
+  std::vector<int64_t> columns;
+  const bool by_place = PairFormOf(schema) == PairForm::kPlaces;
+  int64_t place = 0;
+  for (const Field& field : schema.fields()) {
+    const bool pair = ReadsPairs(field);
+    columns.push_back(!pair ? 0 : by_place ? ++place : -1);
+  }
+  return columns;
+}
+
 }  // namespace
 
 struct RowParser::Plan {
   bool pairs = false;              // lines of index:value pairs, not of columns
-  bool zero_based = false;         // the first numeric index is 0
   std::vector<std::string> names;  // of the header's columns
   std::vector<FieldPlan> fields;
   int64_t columns = 0;  // of a line
@@ -125,9 +137,6 @@ struct RowParser::Plan {
   std::string CountHint(std::string_view line, int64_t found) const;
   std::string ValueHint(const FieldPlan& field, std::string_view text, bool first_line) const;
   void ParsePairLines(ParsedChunk* chunk) const;
-  void ParsePairs(std::string_view line, RowBuilder* row) const;
-  bool ParsePair(int64_t number, std::string_view pair, RowBuilder* row) const;
-  bool CheckIndex(int64_t number, std::string_view index, RowBuilder* row) const;
 };
 
 RowParser::RowParser(std::unique_ptr<Plan> plan) : plan_(std::move(plan)) {
@@ -147,7 +156,6 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   plan->schema = schema;
   plan->labels = labels;
   plan->pairs = SourceOf(schema.layout()) == RowSource::kPairs;
-  plan->zero_based = schema.zero_based();
   plan->delimiter = DelimiterOf(schema);
   plan->quoted = schema.quoted();
   plan->nulls.assign(schema.null().begin(), schema.null().end());
@@ -157,7 +165,7 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   }
   std::vector<int64_t> columns;
   if (plan->pairs) {
-    for (int i = 0; i < schema.fields_size(); ++i) columns.push_back(i + 1);
+    columns = ColumnsOfPairs(schema);
   } else {
     ELASTOR_ASSIGN_OR_RETURN(columns, ColumnsOfFields(schema, plan->names, source));
   }
@@ -306,83 +314,15 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
 
 void RowParser::Plan::ParsePairLines(ParsedChunk* chunk) const {
   RowBuilder row(fields, labels == Labels::kOptional, chunk);
+  PairLines pairs(schema, fields, labels == Labels::kOptional);
   for (size_t begin = 0; begin < chunk->text.size();) {
     const size_t feed = chunk->text.find('\n', begin);
     CHECK_NE(feed, std::string::npos) << "a chunk ends in a line feed";
     std::string_view line = std::string_view(chunk->text).substr(begin, feed - begin);
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    if (split_by_hash) row.AddSplitHash(XXH3_64bits(line.data(), line.size()));
-    ParsePairs(line, &row);
-    row.End(1);
+    pairs.Parse(line, &row) ? row.End(1) : row.SkipLine();
     begin = feed + 1;
   }
-}
-
-void RowParser::Plan::ParsePairs(std::string_view line, RowBuilder* row) const {
-  static constexpr std::string_view kSpaces = " \t\r";
-  const auto next = [&line] {
-    line.remove_prefix(std::min(line.find_first_not_of(kSpaces), line.size()));
-    const std::string_view word = line.substr(0, line.find_first_of(kSpaces));
-    line.remove_prefix(word.size());
-    return word;
-  };
-  // A pair in the label's place: the row has none.
-  const std::string_view first = line.substr(0, line.find_first_of(kSpaces));
-  const bool unlabelled = labels == Labels::kOptional && first.find(':') != std::string_view::npos;
-  if (!row->AddLibsvmLabel(unlabelled ? "" : next())) return;
-  const int64_t named = static_cast<int64_t>(fields.size());
-  const bool open = fields.back().type == Field::MULTI_HOT;  // takes all remaining pairs
-  int64_t pairs = 0;
-  for (std::string_view pair = next(); !pair.empty(); pair = next(), ++pairs) {
-    if (!ParsePair(open ? std::min(pairs, named - 1) : pairs, pair, row)) return;
-  }
-  if (pairs + open < named) {
-    row->Fail(StrCat("found ", pairs, " pairs, expected ", named - open, open ? " or more" : ""));
-    return;
-  }
-  if (open) row->EndBag(fields.back());
-}
-
-bool RowParser::Plan::ParsePair(int64_t number, std::string_view pair, RowBuilder* row) const {
-  if (number >= static_cast<int64_t>(fields.size())) {
-    return row->Fail(number + 2, "", pair, StrCat("only ", fields.size(), " pairs"));
-  }
-  const FieldPlan& field = fields[number];
-  const size_t colon = pair.find(':');
-  const std::string_view index = pair.substr(0, colon);
-  double value;
-  if (colon == std::string_view::npos || index.empty() ||
-      !ParseNumber(pair.substr(colon + 1), &value)) {
-    const bool libffm = std::ranges::count(pair, ':') == 2;
-    return row->Fail(
-        number + 2, field.name, pair,
-        StrCat("index:number", libffm ? "; libffm's field:index:number is not read" : ""));
-  }
-  if (field.type == Field::IGNORED) return true;
-  if (index == "qid") {
-    return row->Fail(number + 2, field.name, pair, "index:number, or a field of type IGNORED");
-  }
-  if (field.type == Field::NUMERIC) {
-    if (!CheckIndex(number, index, row)) return false;
-    return row->AddNumber(field, pair.substr(colon + 1));
-  }
-  if (value != 1) {
-    return row->Fail(number + 2, field.name, pair, "value 1 of a categorical field");
-  }
-  return field.type == Field::MULTI_HOT ? row->AddToBag(field, index) : row->AddText(field, index);
-}
-
-// A number is its feature's: the index that the input gives it must be that of the field.
-bool RowParser::Plan::CheckIndex(int64_t number, std::string_view index, RowBuilder* row) const {
-  const int64_t expected = number + !zero_based;
-  int64_t found;
-  const bool integer = ParseInteger(index, &found);
-  if (integer && found == expected) return true;
-  const bool from_zero = integer && number == 0 && found == 0;
-  return row->Fail(number + 2, fields[number].name, index,
-                   StrCat("index ", expected, ", the field's place",
-                          from_zero ? "; if indices begin with 0, the schema needs zero_based: true"
-                                    : "; rows that leave features out are not read"));
 }
 
 }  // namespace elastor

@@ -15,8 +15,9 @@ namespace elastor {
 // Whether every row must have its label. Where it need not, a missing one is not-a-number.
 enum class Labels { kRequired, kOptional };
 
-// Turns text into rows by a schema of layout DELIMITED or LIBSVM, as ReadSchemaFile returns it.
-// Whether a line is a good row depends on the line, the header and the schema alone. Thread-safe.
+// Turns text into rows by a schema of layout DELIMITED, LIBSVM or LIBFFM, as ReadSchemaFile returns
+// it. Whether a line is a good row depends on the line, the header and the schema alone.
+// Thread-safe.
 class RowParser {
  public:
   // `header`: the first line of the first input when schema.header(), with or without its ending,

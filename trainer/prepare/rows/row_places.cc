@@ -20,8 +20,8 @@ std::array<Range, 3> RangesOfInputs(const std::vector<SpilledChunk>& chunks,
 }  // namespace
 
 RowPlaces::RowPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& chunks,
-                     const std::vector<int>& input_splits)
-    : by_hash_(plan.split_by_hash && input_splits.empty()) {
+                     const std::vector<int>& input_splits, const std::optional<TimeSplits>& times)
+    : by_row_((plan.split_by_hash && input_splits.empty()) || times), times_(times) {
   int64_t rows = 0;
   for (const SpilledChunk& chunk : chunks) rows += chunk.rows;
   const std::array<Range, 3> ranges = input_splits.empty() ? SplitRanges(plan.schema.split(), rows)
@@ -33,7 +33,7 @@ RowPlaces::RowPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& c
       const int64_t end = row + chunk.rows;
       const int64_t first = std::clamp(ranges[split].begin, row, end);
       const int64_t last = std::clamp(ranges[split].end, row, end);
-      const int64_t count = by_hash_ ? chunk.split_rows[split] : last - first;
+      const int64_t count = by_row_ ? chunk.split_rows[split] : last - first;
       begins_[split].push_back(static_cast<uint32_t>(first - row));
       firsts_[split].push_back(firsts_[split].back() + count);
       row = end;
@@ -49,7 +49,7 @@ int64_t RowPlaces::ChunkOfRow(int split, int64_t row) const {
 void RowPlaces::Select(const UnpackedChunk& unpacked, int split, int64_t chunk, const Range& rows,
                        std::vector<uint32_t>* places) const {
   places->clear();
-  if (!by_hash_) {
+  if (!by_row_) {
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       places->push_back(begins_[split][chunk] + static_cast<uint32_t>(row));
     }
@@ -57,7 +57,7 @@ void RowPlaces::Select(const UnpackedChunk& unpacked, int split, int64_t chunk, 
   }
   int64_t number = 0;
   for (int64_t row = 0; row < unpacked.rows() && number < rows.end; ++row) {
-    if (unpacked.split(row) != split) continue;
+    if ((times_ ? times_->SplitOf(unpacked.time(row)) : unpacked.split(row)) != split) continue;
     if (number >= rows.begin) places->push_back(static_cast<uint32_t>(row));
     ++number;
   }

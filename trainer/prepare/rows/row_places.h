@@ -3,21 +3,24 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/base/leaves.h"
 #include "trainer/prepare/plan.h"
 #include "trainer/prepare/rows/spill.h"
+#include "trainer/prepare/rows/time_splits.h"
 
 namespace elastor {
 
 // Which rows of which chunk make each split, in order.
 class RowPlaces {
  public:
-  // `input_splits`: the Split of every input, or empty when schema.split decides. `chunks` must
-  // outlive this.
+  // `input_splits`: the Split of every input, or empty when schema.split decides; `times`: where
+  // its splits by time begin, which the chunks' split_rows have counted. `chunks` must outlive
+  // this.
   RowPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& chunks,
-            const std::vector<int>& input_splits);
+            const std::vector<int>& input_splits, const std::optional<TimeSplits>& times);
 
   int64_t rows(int split) const { return firsts_[split].back(); }
   // Rows of the split before chunk `chunk`.
@@ -33,9 +36,10 @@ class RowPlaces {
               std::vector<uint32_t>* places) const;
 
  private:
-  const bool by_hash_;
+  const bool by_row_;  // the split of each row is its own: by its hash or time
+  const std::optional<TimeSplits> times_;
   std::array<std::vector<int64_t>, 3> firsts_;   // by chunk, and one more
-  std::array<std::vector<uint32_t>, 3> begins_;  // of the rows in the chunk, when not by hash
+  std::array<std::vector<uint32_t>, 3> begins_;  // of the rows in the chunk, when not by_row_
 };
 
 }  // namespace elastor

@@ -21,7 +21,7 @@ struct SpilledChunk {
   uint32_t rows = 0;
   uint32_t lines = 0;
   uint32_t bad_rows = 0;
-  uint32_t split_rows[3] = {0, 0, 0};  // by Split, when splits go by hash
+  uint32_t split_rows[3] = {0, 0, 0};  // by Split, when splits go by hash or time
   int64_t text_at = 0;                 // in the (unpacked) input
   int64_t text_bytes = 0;
   int64_t at = 0;  // in the working file

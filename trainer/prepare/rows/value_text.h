@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "configs/proto/schema.pb.h"
-
 namespace elastor {
 
 // What the text of one column means. All of `text` must be the value: no spaces around it. On
@@ -17,13 +15,6 @@ bool ParseNumber(std::string_view text, double* value);
 bool ParseInteger(std::string_view text, int64_t* value);
 // 1 for 1; 0 for 0 and -1.
 bool ParseLabel(std::string_view text, float* label);
-// Seconds since 1970, UTC.
-bool ParseTime(std::string_view text, Field::TimeFormat format, int64_t* seconds);
-const char* TimeFormatText(Field::TimeFormat format);  // "YYMMDDHH", ...
-
-std::string TimeText(int64_t seconds);  // "2014-10-21 05:00:00"; of the years 0 to 9999
-int64_t HourOf(int64_t seconds);        // 0..23
-int64_t WeekdayOf(int64_t seconds);     // 0 = Monday .. 6
 
 // x > 2: floor(ln(x)^2), else x.
 double Log2Transform(double x);

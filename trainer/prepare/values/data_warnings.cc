@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "trainer/data/dataset.h"
 #include "trainer/prepare/rows/row_builder.h"
-#include "trainer/prepare/rows/value_text.h"
+#include "trainer/prepare/rows/time_text.h"
 
 namespace elastor {
 namespace {
@@ -155,10 +155,12 @@ void Warnings::OfTimes() {
     const SplitTally& later = measures_.splits[split];
     if (plan_.split_by_hash || !plan_.times || train.rows == 0 || later.rows == 0) continue;
     if (train.latest <= later.earliest) continue;
-    lines_.push_back(StrCat("training rows are later than ", SplitName(split),
-                            " rows (the last at ", TimeText(train.latest), ", the first ",
-                            SplitName(split), " row at ", TimeText(later.earliest),
-                            "), so a model learns from the future; sort the rows by time"));
+    lines_.push_back(
+        StrCat("training rows are later than ", SplitName(split), " rows (the last at ",
+               TimeText(train.latest), ", the first ", SplitName(split), " row at ",
+               TimeText(later.earliest),
+               "), so a model learns from the future; `by: TIME` in the schema's split "
+               "cuts by time"));
     return;
   }
 }

@@ -78,7 +78,8 @@ TEST(GuessTest, AProposalThatLosesAClassIsRefused) {
   EXPECT_THAT(Guess("a,click\nx,1\ny,1\nz,1\n", "click"),
               HasSubstr("--label=click: found 1 value"));
   EXPECT_THAT(Guess("1 1:1\n1 2:1\n"), HasSubstr("all 2 rows have label 1"));
-  EXPECT_THAT(Guess("1 0:3:1 1:4:1\n0 0:2:1 1:5:1\n"), HasSubstr("a triple field:index:value"));
+  EXPECT_THAT(Guess("1 0:3:1 1:4:1\n0 0:2:1 1:5:1\n"),
+              HasSubstr("# 2 rows, 0 bad ones; label, then 2 triples field:index:value.\n"));
   EXPECT_THAT(Guess("1 1:1 2:1\n0 3:1\n", "x"), HasSubstr("--label=x: the label of libsvm's"));
 }
 

@@ -40,10 +40,38 @@ TEST(ListsTest, HistoriesOfIdsHardlyRepeat) {
   EXPECT_EQ(FindIn({"i7", "i41 i9", "i3", "i12 i40"}).kind, ListFinding::kList);
 }
 
-TEST(ListsTest, NoSchemaReadsBracketsBlanksAroundItemsOrParts) {
-  for (const Texts& values : {Texts{"['a', 'b']", "['b']"}, Materials(" | "), Materials(", "),
-                              Texts{"a:1|b:2|c:3", "b:2|a:1", "c:3", "a:1"},
-                              Texts{"0.5|1.25|3", "0.5|2.5|1.25", "2.5"}}) {
+TEST(ListsTest, BlanksAroundItemsAreNotOfThem) {
+  for (const std::string between : {" | ", ", ", "| ", " ;"}) {
+    const ListFinding found = FindIn(Materials(between));
+    EXPECT_EQ(found.kind, ListFinding::kList) << between;
+    EXPECT_EQ(found.form, Field::TRIMMED) << between;
+    EXPECT_EQ(found.separator, between[between[0] == ' ']);
+    EXPECT_EQ(found.longest, 3);
+  }
+  EXPECT_EQ(FindIn(Materials("|")).form, Field::PLAIN);
+}
+
+TEST(ListsTest, BracketsOfPythonAndJson) {
+  for (const Texts& values :
+       {Texts{"['a', 'b', \"c's\"]", "['b']", "[]"}, Texts{"[1, 2, 3]", "[7]"},
+        Texts{"(1, 2, 3)", "(1, 2, 3, 4)"}, Texts{"{'x', 'y', 'z'}", "{'x'}"}}) {
+    const ListFinding found = FindIn(values);
+    EXPECT_EQ(found.kind, ListFinding::kList) << values[0];
+    EXPECT_EQ(found.form, Field::BRACKETS);
+    EXPECT_EQ(found.longest, values[0][0] == '(' ? 4 : 3);
+    EXPECT_EQ(found.doubt, "");
+  }
+  const ListFinding words = FindIn({"(none)", "(direct)", "(not set)"});
+  EXPECT_EQ(words.kind, ListFinding::kMaybe);
+  EXPECT_EQ(words.doubt,
+            "may be lists in brackets of one item each, and is taken for single values");
+}
+
+TEST(ListsTest, NoSchemaReadsPartsOfItemsOrNumbersWithFractions) {
+  for (const Texts& values :
+       {Texts{"a:1|b:2|c:3", "b:2|a:1", "c:3", "a:1"}, Texts{"0.5|1.25|3", "0.5|2.5|1.25", "2.5"},
+        Texts{"{'a': 1}", "{'b': 2}"}, Texts{"[[1, 2], [3]]", "[[4]]"},
+        Texts{"(48.1, 11.6)", "(52.5, 13.4)"}}) {
     const ListFinding found = FindIn(values);
     EXPECT_EQ(found.kind, ListFinding::kUnreadable) << values[0];
     EXPECT_NE(found.doubt, "") << values[0];

@@ -117,7 +117,7 @@ class Maker {
   TrueColumn Small();
   TrueColumn List();
   TrueColumn Time();
-  TrueColumn Unreadable();
+  TrueColumn Written();
   TrueColumn Unique();
   TrueColumn Constant();
   // Takes values away, and writes them as missing.
@@ -409,15 +409,21 @@ TrueColumn Maker::Time() {
   return column;
 }
 
-TrueColumn Maker::Unreadable() {
+// Numbers, times and lists as people write them.
+TrueColumn Maker::Written() {
   const int kind = Int(0, 11);
-  TrueColumn column = Column(TrueColumn::kUnreadable, kind < 4   ? kNumberNames
-                                                      : kind < 9 ? kTimeNames
-                                                                 : kListNames);
-  if (kind >= 4 && kind < 9) column.name = Name({"time", "date", "event_ts", "created"});
+  const bool time = kind >= 4 && kind < 9;
+  TrueColumn column = Column(kind < 4 ? TrueColumn::kUnreadable
+                             : time   ? TrueColumn::kTime
+                                      : TrueColumn::kList,
+                             kind < 4 ? kNumberNames
+                             : time   ? kTimeNames
+                                      : kListNames);
+  if (time) column.name = Name({"time", "date", "event_ts", "created"});
   for (int64_t i = 0; i < file_.rows; ++i) {
     const double value = 5000 * Real();
-    const int64_t seconds = 1262304000 + int64_t{Int(0, 400000)} * 1000;
+    int64_t seconds = 1262304000 + int64_t{Int(0, 400000)} * 1000;
+    seconds -= seconds % (kind == 5 || kind == 7 ? 86400 : kind == 6 ? 60 : 1);
     Texts row;
     for (int k = Int(1, 4); k > 0; --k) row.push_back(Any(kWords));
     const Texts forms = {Format("%.1f%%", value / 50),
@@ -435,6 +441,8 @@ TrueColumn Maker::Unreadable() {
                          Join(row, " | "),
                          Join(row, ", ")};
     column.written.push_back(forms[kind]);
+    if (time) column.numbers.push_back(static_cast<double>(seconds));
+    if (kind >= 9) column.items.push_back(row);
   }
   const bool fits = std::ranges::all_of(column.written, [&](const auto& v) { return Usable(v); });
   return fits ? column : Number();
@@ -469,7 +477,7 @@ void Maker::AddColumn() {
                           : kind < 0.81 ? Small()
                           : kind < 0.88 ? List()
                           : kind < 0.93 ? Time()
-                          : kind < 0.95 ? Unreadable()
+                          : kind < 0.95 ? Written()
                           : kind < 0.98 ? Unique()
                                         : Constant());
 }

@@ -18,7 +18,7 @@
 #include "tests/trainer/prepare/scratch.h"
 #include "trainer/data/saved_vocabulary.h"
 #include "trainer/prepare/guess/guess.h"
-#include "trainer/prepare/rows/value_text.h"
+#include "trainer/prepare/rows/time_text.h"
 
 DEFINE_int64(files, 60, "files to make");
 DEFINE_uint64(seed, 1, "of the first file; the others follow");

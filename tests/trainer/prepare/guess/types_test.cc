@@ -64,12 +64,41 @@ TEST(TypesTest, IdsFromAThousandMillionOnAreNoTimes) {
   EXPECT_EQ(other.doubt, "may be times, 2014-05-13 to 2014-05-13");
 }
 
+TEST(TypesTest, TimesOfAllFormats) {
+  const struct {
+    Field::TimeFormat format;
+    Texts texts;
+  } kColumns[] = {
+      {Field::UNIX_SECONDS, {"1500000000.5", "1500000001.0", "1500000002"}},
+      {Field::UNIX_MILLISECONDS, {"1500000000000", "1500000000250", "1500000000500"}},
+      {Field::UNIX_MICROSECONDS, {"1500000000000000", "1500000000250000", "1500000000500001"}},
+      {Field::UNIX_NANOSECONDS,
+       {"1500000000000000000", "1500000000000000001", "1500000000000000002"}},
+      {Field::YYYYMMDDHHMMSS, {"20140221", "20111213", "20101112"}},
+      {Field::YYYYMMDDHHMMSS, {"2014022105", "2011121323", "2010111200"}},
+      {Field::ISO_8601, {"2014-10-21T05:00:00Z", "2014-10-21 07:00:00+02:00", "2014-10-22"}},
+      {Field::YYYY_MM_DD_HH_MM_SS, {"2014-10-21 05:00:00.125", "2014-10-21 05:00", "2014-10-22"}},
+      {Field::DD_MM_YYYY, {"21.10.2014", "22.10.2014", "1.2.2014"}},
+      {Field::DD_MM_YYYY, {"21/10/2014", "22/10/2014", "1/2/2014"}},
+      {Field::MM_DD_YYYY, {"10/21/14 5:00 PM", "10/22/14 12:00 AM", "1/2/14"}}};
+  for (const auto& column : kColumns) {
+    const ColumnProposal proposal = Propose(ColumnOf("ts", column.texts));
+    EXPECT_EQ(proposal.time, column.format) << column.texts[0];
+    EXPECT_EQ(proposal.doubt, "") << column.texts[0];
+  }
+  EXPECT_EQ(Propose(ColumnOf("v", {"20140221", "20111213", "20101112"})).doubt,
+            "taken for dates, 2010-11-12 to 2014-02-21");
+  EXPECT_EQ(Propose(ColumnOf("d", {"1/2/2014", "3/4/2014", "12/12/2014"})).doubt,
+            "taken for dates with the month first; no day is beyond the 12th");
+  const ColumnProposal points = Propose(ColumnOf("d", {"1.2.2014", "3.4.2014", "5.6.2014"}));
+  EXPECT_EQ(points.time, Field::DD_MM_YYYY);
+  EXPECT_EQ(points.doubt, "taken for dates with the day first; no day is beyond the 12th");
+}
+
 TEST(TypesTest, TimesThatNoFormatReadsAreLeftOut) {
-  ExpectLeftOut(Integers("ts", 300, 250, 1500000000000), "parts of a second");
-  ExpectLeftOut(ColumnOf("ts", {"1500000000.5", "1500000001.0", "1500000002.0"}), "with a point");
-  ExpectLeftOut(ColumnOf("day", {"20140221", "20111213", "20101112"}), "whose digits");
-  ExpectLeftOut(ColumnOf("a", {"21.10.2014", "22.10.2014"}), "times such as '21.10.2014'");
-  ExpectLeftOut(ColumnOf("a", {"2014-10-21T05:00:00Z", "2014-10-21T06:00:00Z"}), "time_format");
+  ExpectLeftOut(ColumnOf("day", {"930101", "940102", "950103"}), "whose digits");
+  ExpectLeftOut(ColumnOf("a", {"21.10.2014", "10/22/2014", "23.10.2014"}),
+                "times such as '10/22/2014', which no one time_format reads");
   ExpectLeftOut(
       ColumnOf("a", {"2014-10-21", "2014-10-22", "2014-10-23", "2014-10-24", "2014-10-25", "soon"}),
       "times but for 1 other text such as 'soon'");

@@ -239,12 +239,13 @@ TEST(RowParserFuzzTest, RandomBytes) {
                              "fields { name: 's' type: SEQUENCE }";
   for (const std::string& layout :
        {std::string("delimiter: ',' "), std::string("delimiter: ',' quoted: true "),
-        std::string("delimiter: '::' quoted: true null: '0' "), std::string("layout: LIBSVM ")}) {
-    const bool libsvm = layout[0] == 'l';
+        std::string("delimiter: '::' quoted: true null: '0' "), std::string("layout: LIBSVM "),
+        std::string("layout: LIBFFM zero_based: true ")}) {
+    const bool pairs = layout[0] == 'l';
     const Schema schema = SchemaOf(
         layout +
-        (libsvm ? "fields { name: 'a' type: CATEGORICAL } fields { name: 'm' type: MULTI_HOT }"
-                : fields));
+        (pairs ? "fields { name: 'a' type: CATEGORICAL } fields { name: 'm' type: MULTI_HOT }"
+               : fields));
     auto parser = RowParser::Create(schema, "", "in");
     ASSERT_TRUE(parser.ok());
     uint64_t state = 11;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/trainer/prepare/rows/row_parser_testing.h"
+#include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -217,6 +218,19 @@ TEST(RowParserTest, Times) {
   EXPECT_THAT(unix_time.ids, ElementsAre(0, 3, 0, 23, 2, 0, 5, 1, 0));
 }
 
+TEST(RowParserTest, DayAndMonthOfATime) {
+  const std::string part =
+      "} fields { name: 'a' column: 't' time_format: ISO_8601 type: CATEGORICAL ";
+  const ParsedChunk chunk = ParseText(
+      std::string(kLabel) + "fields { name: 't' type: TIME time_format: ISO_8601 " + part +
+          "transform: DAY } fields { name: 'b' column: 't' time_format: ISO_8601 type: CATEGORICAL "
+          "transform: MONTH encoding: IDENTITY buckets: 13 }",
+      "1\t2014-10-21T23:00:00-02:00\n");
+  EXPECT_THAT(chunk.times, ElementsAre(1413939600));
+  EXPECT_EQ(chunk.TextOf(chunk.ids[0]), "22");
+  EXPECT_EQ(chunk.ids[1], 10u);
+}
+
 TEST(RowParserTest, TimesAsText) {
   EXPECT_EQ(TimeText(1413871199), "2014-10-21 05:59:59");
   EXPECT_EQ(TimeText(-1), "1969-12-31 23:59:59");
@@ -237,12 +251,13 @@ TEST(RowParserTest, NotTimes) {
             "column 2 (t): found '', expected a time, YYMMDDHH");
   EXPECT_EQ(bad_rows("YYYY_MM_DD_HH_MM_SS",
                      {"2014-02-29", "2014-10-21 24:00:00", "2014-10-21 05:60:00",
-                      "2014-10-21 05:00:60", "2014-10-21 05:00", "2014/10/21", "-014-10-21", ""}),
+                      "2014-10-21 05:00:60", "2014-10-21 05", "2014/10/21", "-014-10-21", ""}),
             "column 2 (t): found '2014-02-29', expected a time, YYYY-MM-DD HH:MM:SS");
   EXPECT_EQ(
-      bad_rows("UNIX_SECONDS", {"1.5", "", "99999999999999999999", "253402300800", "-62167219201",
-                                "1500000000000"}),
-      "column 2 (t): found '1.5', expected a time, seconds since 1970, of the years 0 to 9999");
+      bad_rows("UNIX_SECONDS", {"1500000000000", "1.x", "", "99999999999999999999", "253402300800",
+                                "-62167219201"}),
+      "column 2 (t): found '1500000000000', expected a time, seconds since 1970, of the years 0 to "
+      "9999; time_format: UNIX_MILLISECONDS reads it as 2017-07-14 02:40:00");
 }
 
 TEST(RowParserTest, WeightsAndGroups) {
@@ -435,6 +450,51 @@ TEST(RowParserTest, SplitHashes) {
               ElementsAre(Hash("1 5:1"), Hash("0 6:1")));
 }
 
+TEST(RowParserTest, ListsWithBlanksAroundTheirItems) {
+  const std::string schema = "delimiter: ';' " + std::string(kLabel) +
+                             "fields { name: 'm' type: MULTI_HOT separator: ',' list: ";
+  const std::string text = "1; wood , iron,,\t brick\n0; \n";
+  const ParsedChunk trimmed = ParseText(schema + "TRIMMED }", text);
+  EXPECT_THAT(Texts(trimmed, trimmed.bags), ElementsAre("wood", "iron", "brick"));
+  EXPECT_THAT(trimmed.bag_ends, ElementsAre(3, 3));
+  const ParsedChunk plain = ParseText(schema + "PLAIN }", text);
+  EXPECT_THAT(Texts(plain, plain.bags), ElementsAre(" wood ", " iron", "\t brick", " "));
+}
+
+TEST(RowParserTest, ListsInBrackets) {
+  const std::string schema =
+      std::string(kLabel) + "fields { name: 's' type: SEQUENCE list: BRACKETS ";
+  const auto items_of = [&](const std::string& list) {
+    const ParsedChunk chunk = ParseText(schema + "}", "1\t" + list + "\n");
+    EXPECT_EQ(chunk.rows, 1) << list;
+    return Texts(chunk, chunk.bags);
+  };
+  EXPECT_THAT(items_of(R"(['a', "b's", 'c\'d', u'e', b'f'])"),
+              ElementsAre("a", "b's", "c'd", "e", "f"));
+  EXPECT_THAT(items_of("[1, -2.5,3 ]"), ElementsAre("1", "-2.5", "3"));
+  EXPECT_THAT(items_of(" ( New York , Rom,) "), ElementsAre("New York", "Rom"));
+  EXPECT_THAT(items_of("['a' 'b, c'\"d\"]"), ElementsAre("a", "b, c", "d"));  // numpy's
+  EXPECT_THAT(items_of("[7  8 9]"), ElementsAre("7", "8", "9"));
+  EXPECT_THAT(items_of("{None, 'x', nan, null, '', NaN}"), ElementsAre("x"));
+  EXPECT_THAT(items_of("[]"), IsEmpty());
+  EXPECT_THAT(items_of(""), IsEmpty());
+  EXPECT_THAT(items_of(R"(["\u00e9\n\/\\", "\ud83d\ude00", '\xe9\U0001f600'])"),
+              ElementsAre("\xc3\xa9\n/\\", "\xf0\x9f\x98\x80", "\xc3\xa9\xf0\x9f\x98\x80"));
+  for (const char* list :
+       {"a", "[", "[a", "a]", "[1, 2)", "[,]", "[1,,2]", "['a]", "['a'b]", "[[1]]", "{'a': 1}",
+        "{a: 1}", R"(["\ud83d"])", R"(["\q"])", R"(["\u12"])", R"(["\ud83d\u0041"])", "[it's]"}) {
+    EXPECT_EQ(FirstWhat(schema + "}", "1\t" + std::string(list) + "\n"),
+              "column 2 (s): found " + Shown(list) +
+                  ", expected a list in brackets such as ['a', 'b'] or [1, 2]");
+  }
+  // Ids of all encodings, the last two of each list.
+  const std::string row = "1\t[5, '6', 7]\n";
+  EXPECT_THAT(ParseText(schema + "max_length: 2 encoding: IDENTITY buckets: 9 }", row).bags,
+              ElementsAre(6, 7));
+  EXPECT_THAT(ParseText(schema + "max_length: 2 encoding: HASH buckets: 1000000007 }", row).bags,
+              ElementsAre(Hash("6") % 1000000007, Hash("7") % 1000000007));
+}
+
 TEST(RowParserTest, LibsvmMistakes) {
   const std::string schema = R"(layout: LIBSVM
       fields { name: "a" type: CATEGORICAL encoding: IDENTITY offset: 5 buckets: 2 }
@@ -465,33 +525,96 @@ TEST(RowParserTest, LibsvmIgnoredPairsAndBags) {
   EXPECT_EQ(chunk.bad[0].what, "found 1 pairs, expected 2 or more");
 }
 
-TEST(RowParserTest, LibsvmNumbersStandAtTheirIndex) {
-  const std::string fields = "fields { names: 'f1..f3' type: NUMERIC }";
-  const std::string schema = "layout: LIBSVM " + fields;
-  EXPECT_THAT(ParseText(schema, "1 1:0.5 2:1 3:7\n").numeric, ElementsAre(0.5, 1, 7));
-  EXPECT_THAT(ParseText("zero_based: true " + schema, "1 0:0.5 1:1 2:7\n").numeric,
-              ElementsAre(0.5, 1, 7));
-  const std::string sparse = ", the field's place; rows that leave features out are not read";
-  EXPECT_EQ(FirstWhat(schema, "1 1:0.5 3:1 4:7\n"),
-            "column 3 (f2): found '3', expected index 2" + sparse);
-  EXPECT_EQ(FirstWhat(schema, "1 1:0.5 2:1 2:7\n"),
-            "column 4 (f3): found '2', expected index 3" + sparse);
-  EXPECT_EQ(FirstWhat(schema, "1 1:0.5 3:1 2:7\n"),
-            "column 3 (f2): found '3', expected index 2" + sparse);
-  EXPECT_EQ(FirstWhat(schema, "1 price:5 2:1 3:7\n"),
-            "column 2 (f1): found 'price', expected index 1" + sparse);
-  EXPECT_EQ(FirstWhat(schema, "1 1e9999:5 2:1 3:7\n"),
-            "column 2 (f1): found '1e9999', expected index 1" + sparse);
-  EXPECT_EQ(FirstWhat(schema, "1 0:5 1:1 2:7\n"),
-            "column 2 (f1): found '0', expected index 1, the field's place; if indices begin with "
-            "0, the schema needs zero_based: true");
-  EXPECT_EQ(FirstWhat(schema, "1 qid:7 1:0.5 2:1\n"),
-            "column 2 (f1): found 'qid:7', expected index:number, or a field of type IGNORED");
-  EXPECT_EQ(FirstWhat(schema, "1 :5 2:1 3:7\n"),
-            "column 2 (f1): found ':5', expected index:number");
-  EXPECT_EQ(FirstWhat(schema, "1 0:1:5 1:2:1 3:1:7\n"),
-            "column 2 (f1): found '0:1:5', expected index:number; libffm's field:index:number is "
-            "not read");
+TEST(RowParserTest, LibsvmNumbersGoByTheirIndex) {
+  const std::string schema = "layout: LIBSVM fields { names: 'f1..f3' type: NUMERIC }";
+  EXPECT_THAT(ParseText(schema, "1 1:0.5 2:1 3:7\n0 3:2\n1 3:-1 1:4 \n0\n").numeric,
+              ElementsAre(0.5, 1, 7, 0, 0, 2, 4, 0, -1, 0, 0, 0));
+  EXPECT_THAT(ParseText("zero_based: true " + schema, "1 2:7 0:0.5\n").numeric,
+              ElementsAre(0.5, 0, 7));
+  const std::string range = "expected an index from 1 to 3";
+  EXPECT_EQ(FirstWhat(schema, "1 1:0.5 2:7 2:1\n"),
+            "column 4 (f2): found '2:1', expected each index once");
+  EXPECT_EQ(FirstWhat(schema, "1 1:0.5 4:1\n"),
+            "column 3: found '4:1', " + range + ", as the schema has fields");
+  EXPECT_EQ(FirstWhat(schema, "1 price:5 2:1\n"),
+            "column 2: found 'price:5', " + range + ", as the schema has fields");
+  EXPECT_EQ(FirstWhat(schema, "1 1e9999:5 2:1\n"),
+            "column 2: found '1e9999:5', " + range + ", as the schema has fields");
+  EXPECT_EQ(FirstWhat(schema, "1 0:5 1:1\n"),
+            "column 2: found '0:5', " + range +
+                "; if they begin with 0, the schema needs zero_based: true");
+  EXPECT_EQ(FirstWhat(schema, "1 qid:7 1:0.5\n"),
+            "column 2: found 'qid:7', expected index:number; a field of type GROUP reads qid");
+  EXPECT_EQ(FirstWhat(schema, "1 :5 2:1\n"), "column 2: found ':5', expected index:number");
+  EXPECT_EQ(FirstWhat(schema, "1 1:nan\n"), "column 2: found '1:nan', expected index:number");
+  EXPECT_EQ(FirstWhat(schema, "1 0:1:5 1:2:1\n"),
+            "column 2: found '0:1:5', expected index:number; field:index:number is layout LIBFFM");
+}
+
+TEST(RowParserTest, LibsvmBagTakesIndicesThatNoNumberHas) {
+  const std::string schema =
+      "layout: LIBSVM fields { names: 'f1..f2' type: NUMERIC }"
+      "fields { name: 'm' type: MULTI_HOT ";
+  const ParsedChunk chunk = ParseText(schema + "}", "1 7:1 2:2.5 9:1\n0 1:1\n0 7:0.5\n");
+  EXPECT_THAT(chunk.numeric, ElementsAre(0, 2.5, 1, 0));
+  EXPECT_THAT(Texts(chunk, chunk.bags), ElementsAre("7", "9"));
+  EXPECT_THAT(chunk.bag_ends, ElementsAre(2, 2));
+  EXPECT_EQ(chunk.bad[0].what,
+            "column 2 (m): found '7:0.5', expected value 1 of a bag, or any_value: true");
+  const ParsedChunk any = ParseText(schema + "any_value: true }", "0 7:0.5 8:0 9:-2\n");
+  EXPECT_THAT(Texts(any, any.bags), ElementsAre("7", "9"));
+}
+
+// As LETOR's and LightGBM's files have them.
+TEST(RowParserTest, LibsvmLabelsQueriesAndComments) {
+  const std::string schema =
+      "layout: LIBSVM fields { name: 'label' type: LABEL at_least: 2 }"
+      "fields { name: 'q' type: GROUP } fields { names: 'f1..f2' type: NUMERIC }";
+  const ParsedChunk chunk = ParseText(
+      schema, "# LETOR\n2 qid:10 1:3 # docid = GX:1 2:9\n\n1 2:4 qid:x #\n1 qid:3 qid:4\n1 qid:\n");
+  EXPECT_THAT(chunk.labels, ElementsAre(1, 0));
+  EXPECT_THAT(chunk.groups, ElementsAre(Hash("10"), Hash("x")));
+  EXPECT_THAT(chunk.numeric, ElementsAre(3, 0, 0, 4));
+  EXPECT_EQ(chunk.lines, 6);
+  EXPECT_EQ(chunk.bad_rows, 3);
+  EXPECT_EQ(chunk.bad[0].line, 2);
+  EXPECT_EQ(chunk.bad[0].what, "column 1 (label): found '', expected a number");
+  EXPECT_EQ(chunk.bad[1].what, "column 3 (q): found 'qid:4', expected one qid in a row");
+  EXPECT_EQ(chunk.bad[2].what, "column 2 (q): found 'qid:', expected a text behind qid:");
+  EXPECT_THAT(ParseText(schema + "split { train: 1 by: HASH hash_field: 'q' }", "2 qid:7\n1 1:1\n")
+                  .split_hashes,
+              ElementsAre(Hash("7"), Hash("")));
+  EXPECT_EQ(FirstWhat("layout: LIBSVM fields { name: 'a' }", "2 1:1\n"),
+            "column 1 (label): found '2', expected 0, 1 or -1; a field of type LABEL reads other "
+            "labels");
+}
+
+TEST(RowParserTest, LibffmTriplesGoByTheirField) {
+  const std::string schema =
+      "layout: LIBFFM zero_based: true fields { name: 'c' type: CATEGORICAL }"
+      "fields { name: 'n' type: NUMERIC } fields { name: 'i' type: IGNORED }"
+      "fields { name: 'm' type: MULTI_HOT any_value: true }";
+  const ParsedChunk chunk =
+      ParseText(schema, "1 3:8:0.5 1:2:-7 0:41:1 3:9:0.5\n0 2:5:3 2:6:1\n1 0:x:1 3:4:0\n");
+  EXPECT_THAT(Texts(chunk, chunk.ids), ElementsAre("41", "", "x"));
+  EXPECT_THAT(chunk.numeric, ElementsAre(-7, 0, 0));
+  EXPECT_THAT(Texts(chunk, chunk.bags), ElementsAre("8", "9"));
+  EXPECT_THAT(chunk.bag_ends, ElementsAre(2, 2, 2));
+  EXPECT_EQ(FirstWhat(schema, "1 4:8:1\n"),
+            "column 2: found '4:8:1', expected a field from 0 to 3, as the schema has fields");
+  EXPECT_EQ(FirstWhat(schema, "1 0:8:1 0:9:1\n"),
+            "column 3 (c): found '0:9:1', expected each field once, or type MULTI_HOT");
+  EXPECT_EQ(FirstWhat(schema, "1 0:8:0.5\n"),
+            "column 2 (c): found '0:8:0.5', expected value 1 of a categorical field, or any_value: "
+            "true");
+  EXPECT_EQ(FirstWhat(schema, "1 0:8\n"),
+            "column 2: found '0:8', expected field:index:number; pairs index:number are layout "
+            "LIBSVM");
+  EXPECT_EQ(FirstWhat(schema, "1 0::1\n"), "column 2: found '0::1', expected field:index:number");
+  EXPECT_EQ(FirstWhat("layout: LIBFFM fields { name: 'c' type: CATEGORICAL encoding: IDENTITY "
+                      "buckets: 3 }",
+                      "1 1:8:1\n"),
+            "field c: found '8', expected an id in [0, 3)");
 }
 
 }  // namespace

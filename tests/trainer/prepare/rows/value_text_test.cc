@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <ctime>
 #include <string>
 
 namespace elastor {
@@ -22,32 +21,6 @@ TEST(ValueTextTest, Log2Transform) {
     ASSERT_EQ(Log2Transform(x), std::floor(log * log)) << x;
     ASSERT_EQ(Log2Transform(x + 0.5), std::floor(std::pow(std::log(x + 0.5), 2))) << x;
   }
-}
-
-// Every kind of day of a century and a half, against the C library.
-TEST(ValueTextTest, TimesAsTheCLibraryHasThem) {
-  for (int64_t seconds = -int64_t{70} * 365 * 86400; seconds < int64_t{80} * 365 * 86400;
-       seconds += 86400 * 3 + 3607) {
-    const std::time_t time = seconds;
-    std::tm calendar;
-    gmtime_r(&time, &calendar);
-    EXPECT_EQ(HourOf(seconds), calendar.tm_hour);
-    EXPECT_EQ(WeekdayOf(seconds), (calendar.tm_wday + 6) % 7);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &calendar);
-    int64_t parsed = 0;
-    ASSERT_TRUE(ParseTime(text, Field::YYYY_MM_DD_HH_MM_SS, &parsed)) << text;
-    EXPECT_EQ(parsed, seconds) << text;
-    std::strftime(text, sizeof text, "%y%m%d%H", &calendar);
-    if (calendar.tm_year < 100) continue;
-    ASSERT_TRUE(ParseTime(text, Field::YYMMDDHH, &parsed)) << text;
-    EXPECT_EQ(parsed, seconds - calendar.tm_min * 60 - calendar.tm_sec) << text;
-  }
-  constexpr int64_t kFirst = INT64_MIN, kLast = INT64_MAX;
-  EXPECT_EQ(HourOf(kLast), 15);
-  EXPECT_EQ(WeekdayOf(kLast), 6);  // 4 December 292277026596, a Sunday
-  EXPECT_EQ(HourOf(kFirst), 8);
-  EXPECT_EQ(WeekdayOf(kFirst), 6);
 }
 
 TEST(ValueTextTest, ShownIsShortAndPrintable) {
