@@ -57,6 +57,9 @@ DEFINE_bool(calibrate, false,
 DEFINE_bool(status, false, "print how far the sweep in --output_dir is; needs no --sweep");
 DEFINE_bool(report, false,
             "write the report of the sweep in --output_dir as far as it is; needs no --sweep");
+DEFINE_string(export, "",
+              "csv or json: with --report also a file of the data behind every picture, "
+              "report/NAME.csv");
 DEFINE_string(rename, "",
               "OLD=NEW: give a label of the sweep in --output_dir another name, in its tables and "
               "its report; needs no --sweep");
@@ -136,7 +139,8 @@ Status PrintStatus(const SweepFiles& files) {
 
 Status WriteReport(const SweepFiles& files) {
   ELASTOR_RETURN_IF_ERROR(CheckBegun(files));
-  ELASTOR_ASSIGN_OR_RETURN(const std::string written, WriteSweepReport(files));
+  ELASTOR_ASSIGN_OR_RETURN(const std::string written,
+                           WriteSweepReport(files, {}, ExportFormatOf(FLAGS_export)));
   return WriteToStdout(written);
 }
 
@@ -149,6 +153,9 @@ Status CheckFlags() {
   }
   if (FLAGS_rehearse_preemption && FLAGS_scheduler != "local") {
     return UserError("--rehearse_preemption: expected --scheduler=local with it");
+  }
+  if (!FLAGS_export.empty() && (!FLAGS_report || !ExportFormatOf(FLAGS_export))) {
+    return UserError("--export=" + FLAGS_export + ": expected csv or json, with --report");
   }
   const bool renames = !FLAGS_rename.empty();
   const bool acts_alone =
@@ -216,6 +223,7 @@ std::string TuningLines(const Plan& plan, std::set<std::string>* said) {
       continue;
     }
     lines += "tuned " + tuned.name + ": " + tuned.chosen + "\n";
+    if (!tuned.bound.empty()) lines += "search " + tuned.name + ": " + tuned.bound + "\n";
     if (tuned.warning.empty()) continue;
     lines += "warning: " + tuned.name + ": " + tuned.warning + "\n";
   }

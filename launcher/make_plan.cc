@@ -140,6 +140,10 @@ class Planner {
       if (steps < run.steps) experiment.mutable_training()->set_max_steps(steps);
       run.steps = steps;
     }
+    if (run.stage == Stage::kTune && sweep_.tuning().metric() == Tuning::GAUC &&
+        !data->info.has_groups) {
+      return UserError("tuning: metric: GAUC, but the data have no groups; expected another one");
+    }
     run.samples = std::min(run.steps * batch, rows * training.epochs());
     if (run.stage == Stage::kFinal) run.predictions = sweep_.predictions();
     run.folder =
@@ -222,7 +226,9 @@ class Planner {
     }
     const std::vector<std::string> chosen = Assignments(state.chosen);
     tuned.chosen = Join(chosen, " ");
-    tuned.loss = state.loss;
+    tuned.metric = metric_.name;
+    tuned.value = metric_.larger_is_better ? -state.loss : state.loss;
+    tuned.bound = state.bound;
     tuned.warning = state.warning;
     for (Details& details : finals) {
       details.set.insert(details.set.end(), chosen.begin(), chosen.end());
@@ -257,12 +263,14 @@ class Planner {
       details.set.push_back(StrCat(kSeedField, "=", seed));
       details.seed_label = StrCat("seed", seed);
       ELASTOR_ASSIGN_OR_RETURN(PlannedRun run, MakeRun(configurations, combination, details));
-      const TrialOutcome outcome = OutcomeOf(run.folder);
+      TrialOutcome outcome = OutcomeOf(run.folder);
       if (mean.state != TrialOutcome::State::kFailed &&
           outcome.state != TrialOutcome::State::kMeasured) {
         mean.state = outcome.state;
+        mean.why = std::move(outcome.why);
       }
       mean.loss += outcome.loss / tuning.seeds_size();
+      mean.minutes += outcome.minutes;
       const auto there = there_.find(HashOfFolder(run.folder));
       std::string& last = rung_before_[details.set];
       run.continues = std::exchange(last, there == there_.end() ? run.folder : there->second);
@@ -271,13 +279,21 @@ class Planner {
     return mean;
   }
 
-  TrialOutcome OutcomeOf(const std::string& folder) const {
+  TrialOutcome OutcomeOf(const std::string& folder) {
     using State = TrialOutcome::State;
     const auto found = there_.find(HashOfFolder(folder));
     if (found == there_.end()) return {State::kOpen};
     const std::optional<Summary> result = ReadResult(files_, found->second);
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    if (result) return {State::kMeasured, Finite(result->metrics.logloss).value_or(kNone)};
+    if (result) {
+      constexpr double kSecondsPerMinute = 60;
+      const double minutes = result->wall_s / kSecondsPerMinute;
+      metric_ = MetricOf(sweep_.tuning(), *result);
+      if (metric_.value) return {State::kMeasured, metric_.loss(), minutes};
+      if (!Finite(result->metrics.logloss)) return {State::kMeasured, kNone, minutes};
+      return {State::kFailed, 0, minutes,
+              "a trial has no " + metric_.name + " on the validation split"};
+    }
     const Attempts attempts = ReadAttempts(files_.Attempts(found->second));
     if (StateOf(attempts, false) != RunState::kFailed) return {State::kOpen};
     if (attempts.exit_code == static_cast<int>(StatusCode::kDiverged)) {
@@ -331,6 +347,7 @@ class Planner {
   // The configuration's trials: maps the values that a trial sets to its folder in the last rung so
   // far.
   std::map<std::vector<std::string>, std::string> rung_before_;
+  TuningMetric metric_;  // of the last trial that was looked at
   RunSizes sizes_{sweep_.has_tuning()};
 };
 

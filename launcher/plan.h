@@ -47,10 +47,12 @@ struct PlannedRun {
 
 // State of a configuration's tuning: open, finished with chosen values, or failed.
 struct TunedConfiguration {
-  std::string name;     // the labels of its points
-  std::string chosen;   // "optimizer.learning_rate=0.002"
-  double loss = 0;      // loss of the chosen trial
-  std::string warning;  // the chosen values are at the edge of what was tried
+  std::string name;                // the labels of its points
+  std::string chosen;              // "optimizer.learning_rate=0.002"
+  std::string metric = "logloss";  // by which it was chosen
+  double value = 0;                // the metric of the chosen trial
+  std::string warning;             // the chosen values are at the edge of what was tried
+  std::string bound;               // what the budget left out
   std::string failure;
 };
 

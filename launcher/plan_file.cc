@@ -26,6 +26,7 @@ struct PlanField {
   const char* name;
   Json (*write)(const Record& record);
   void (*read)(const JsonEntry& value, Record* record);  // throws as JsonEntry does
+  bool optional = false;                                 // earlier builds did not write it
 };
 
 std::vector<std::string> TextsOf(const JsonEntry& json) {
@@ -92,10 +93,36 @@ constexpr PlanField<PlannedRun> kRunFields[] = {
     IntegerField<&PlannedRun::samples, 0, kMostInteger>("samples"),
 };
 
+// The metric of a tuning whose name is left out.
+const std::string kDefaultMetric = TunedConfiguration().metric;
+
 constexpr PlanField<TunedConfiguration> kTunedFields[] = {
     TextField<&TunedConfiguration::name>("configuration"),
     TextField<&TunedConfiguration::chosen>("chosen"),
-    NumberField<&TunedConfiguration::loss>("logloss"),
+    {"logloss",
+     [](const TunedConfiguration& tuned) {
+       return tuned.metric == kDefaultMetric ? Json(tuned.value) : Json();
+     },
+     [](const JsonEntry& value, TunedConfiguration* tuned) { tuned->value = value.Number(); },
+     /*optional=*/true},
+    {"metric",
+     [](const TunedConfiguration& tuned) {
+       return tuned.metric == kDefaultMetric ? Json() : Json(tuned.metric);
+     },
+     [](const JsonEntry& value, TunedConfiguration* tuned) { tuned->metric = value.Text(); },
+     /*optional=*/true},
+    {"value",
+     [](const TunedConfiguration& tuned) {
+       return tuned.metric == kDefaultMetric ? Json() : Json(tuned.value);
+     },
+     [](const JsonEntry& value, TunedConfiguration* tuned) { tuned->value = value.Number(); },
+     /*optional=*/true},
+    {"bound",
+     [](const TunedConfiguration& tuned) {
+       return tuned.bound.empty() ? Json() : Json(tuned.bound);
+     },
+     [](const JsonEntry& value, TunedConfiguration* tuned) { tuned->bound = value.Text(); },
+     /*optional=*/true},
     TextField<&TunedConfiguration::warning>("warning"),
     TextField<&TunedConfiguration::failure>("failure"),
 };
@@ -103,14 +130,20 @@ constexpr PlanField<TunedConfiguration> kTunedFields[] = {
 template <typename Record>
 Json JsonOf(const Record& record, std::span<const PlanField<Record>> fields) {
   Json json;
-  for (const PlanField<Record>& field : fields) json[field.name] = field.write(record);
+  for (const PlanField<Record>& field : fields) {
+    Json value = field.write(record);
+    if (!field.optional || !value.is_null()) json[field.name] = std::move(value);
+  }
   return json;
 }
 
 template <typename Record>
 Record RecordFrom(const JsonEntry& json, std::span<const PlanField<Record>> fields) {
   Record record;
-  for (const PlanField<Record>& field : fields) field.read(json.Member(field.name), &record);
+  for (const PlanField<Record>& field : fields) {
+    if (field.optional && !json.Has(field.name)) continue;
+    field.read(json.Member(field.name), &record);
+  }
   return record;
 }
 

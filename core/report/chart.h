@@ -25,7 +25,8 @@ struct ChartPoint {
 
 struct ChartSeries {
   std::string name;
-  std::vector<ChartPoint> points;  // in the order in which lines join them
+  std::vector<ChartPoint> points;    // in the order in which lines join them
+  std::vector<ChartPoint> raw = {};  // single values behind a smoothed line, a faint thin line
 };
 
 struct ChartAxis {
@@ -61,7 +62,8 @@ struct ScalingPoint {
   // and the prediction as a cross.
   ChartPoint held_out = {.x = std::numeric_limits<double>::quiet_NaN(),
                          .y = std::numeric_limits<double>::quiet_NaN()};
-  std::string tip = {};  // shown under a pointer
+  std::string tip = {};    // shown under a pointer
+  std::string label = {};  // written beside it where there is room
 };
 
 struct ScalingSeries {

@@ -3,7 +3,10 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "core/report/chart_table.h"
 
 namespace elastor {
 
@@ -49,7 +52,12 @@ std::string Definition(const std::string& name, const std::string& value);
 struct Figure {
   std::string name;  // name of the file, without its extension: "logloss_by_dense_parameters"
   std::string svg;
+  ChartTable table = {};  // what it shows
 };
+template <typename Chart>
+Figure MakeFigure(std::string name, const Chart& chart) {
+  return {std::move(name), ToSvg(chart), TableOf(chart)};
+}
 
 // Figures under one heading.
 struct FigureGroup {

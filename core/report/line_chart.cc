@@ -97,6 +97,14 @@ class SeriesDrawer {
     EndBand(&upper, &lower);
   }
 
+  void DrawRaw() {
+    std::vector<SvgPoint> line;
+    for (const ChartPoint& point : chart_.series[series_].raw) {
+      if (Draws(point)) line.push_back(At(point));
+    }
+    if (line.size() > 1) svg_->Polyline(line, ColorClass(series_, "raw"));
+  }
+
   void DrawLine() {
     std::vector<SvgPoint> line;
     for (const ChartPoint& point : points()) {
@@ -160,6 +168,9 @@ std::string ToSvg(const LineChart& chart) {
       xs.push_back(point.x);
       ys.insert(ys.end(), {point.y, point.low, point.high});
     }
+    for (const ChartPoint& point : series.raw) {
+      if (IsDrawable(point.x, chart.x) && IsDrawable(point.y, chart.y)) ys.push_back(point.y);
+    }
   }
   if (IsDrawable(chart.level, chart.y)) ys.push_back(chart.level);
   const double legend_top = HeadHeight(chart.subtitle, WidthOf(chart)) + 10;
@@ -200,6 +211,7 @@ std::string ToSvg(const LineChart& chart) {
   if (IsDrawable(chart.level, chart.y)) {
     svg.Line({left, y.At(chart.level)}, {right, y.At(chart.level)}, "ghost");
   }
+  for (size_t s = 0; s < chart.series.size(); ++s) SeriesDrawer(chart, x, y, s, &svg).DrawRaw();
   for (size_t s = 0; s < chart.series.size(); ++s)
     SeriesDrawer(chart, x, y, s, &svg).DrawInterval();
   for (size_t s = 0; s < chart.series.size(); ++s) SeriesDrawer(chart, x, y, s, &svg).DrawLine();

@@ -114,6 +114,35 @@ void DrawPoints(const Panel& panel, const ScalingSeries& series, size_t color, S
   }
 }
 
+// Names beside points, above them or below, each where it covers no other name.
+void DrawLabels(const Panel& panel, const ScalingChart& chart, double left, double right,
+                SvgWriter* svg) {
+  constexpr double kSize = 12, kAbove = -9, kBelow = 18;
+  struct Box {
+    double left, right, y;
+  };
+  std::vector<Box> placed;
+  for (const ScalingSeries& series : chart.series) {
+    for (const ScalingPoint& point : series.points) {
+      if (point.label.empty() || !panel.Draws(point.mean)) continue;
+      const SvgPoint at = panel.At(point.mean);
+      const double width = TextWidth(point.label, kSize);
+      const double begin = std::clamp(at.x - width / 2, left, std::max(right - width, left));
+      for (const double shift : {kAbove, kBelow}) {
+        const Box box = {begin, begin + width, at.y + shift};
+        const auto covers = [&](const Box& other) {
+          return box.left < other.right && other.left < box.right &&
+                 std::abs(box.y - other.y) < kSize;
+        };
+        if (std::ranges::any_of(placed, covers)) continue;
+        placed.push_back(box);
+        svg->Text({begin, box.y}, TextAnchor::kStart, "label", point.label);
+        break;
+      }
+    }
+  }
+}
+
 void DrawResiduals(const Panel& panel, const ScalingSeries& series, size_t color, SvgWriter* svg) {
   for (const ScalingPoint& point : series.points) {
     ScalingPoint residual = point;
@@ -253,6 +282,7 @@ std::string ToSvg(const ScalingChart& chart) {
   for (size_t s = 0; s < chart.series.size(); ++s) DrawCurve(panel, chart.series[s], s, &svg);
   DrawFront(panel, chart, right, &svg);
   for (size_t s = 0; s < chart.series.size(); ++s) DrawPoints(panel, chart.series[s], s, &svg);
+  DrawLabels(panel, chart, left, right, &svg);
   if (has_residuals) {
     svg.Line({left, residual_y.At(0)}, {right, residual_y.At(0)}, "axis");
     for (size_t s = 0; s < chart.series.size(); ++s) {

@@ -19,7 +19,8 @@ enum class TextAnchor { kStart, kMiddle, kEnd };
 // elements may have:
 //   text: title, subtitle, label (of ticks and rows), strong
 //   lines: axis, grid, ghost (dashed)
-//   c0 .. c5: the palette, with line, area, marker, whisker, run (a faint dot), hollow (a marker),
+//   c0 .. c5: the palette, with line, area, marker, whisker, run (a faint dot), raw (a faint thin
+//   line), hollow (a marker),
 //   beyond (a dashed line); front: a line that is no series'
 //   cell: of a heat map
 class SvgWriter {

@@ -2,6 +2,9 @@
 #define ELASTOR_LAUNCHER_SWEEP_REPORT_ARMS_H_
 
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,14 @@
 #include "launcher/sweep_report/sweep_data.h"
 
 namespace elastor {
+
+inline constexpr char kSeedColumn[] = "training.seed";
+// Whether a column of the plan has an axis' labels; all others are fields.
+inline bool IsLabel(const std::string& column) { return column.find('.') == column.npos; }
+// "learning_rate"
+inline std::string ShortName(const std::string& column) {
+  return column.substr(column.rfind('.') + 1);
+}
 
 // Runs that differ in nothing but their seed.
 struct Setting {
@@ -35,20 +46,37 @@ struct SweepArms {
 };
 SweepArms CompareSettings(const SweepData& data);
 
-// Pictures: differences with intervals; both axes of a sweep of two as a heat map; trials.
+// A measured column of settings: "test AUC".
+struct SettingColumn {
+  struct Mean {
+    double mean = std::numeric_limits<double>::quiet_NaN();
+    double half = std::numeric_limits<double>::quiet_NaN();  // of the 95 % interval over seeds
+    size_t count = 0;
+  };
+  std::string split, name;
+  std::function<std::optional<double>(const MetricValues&)> value;
+  bool larger_is_better = true;
+
+  Mean Of(const Setting& setting) const;
+};
+// Returns those that any setting has; validation and test are never in one column.
+std::vector<SettingColumn> ColumnsOf(const SweepArms& arms);
+
+// Returns the differences that the page shows: of the best arm to every other one, the nearest
+// first, each with those at single levels behind it.
+std::vector<ArmDifference> ShownDifferences(const ToldMetric& metric);
+
+// Pictures: differences with intervals; both axes of a sweep of two as a heat map.
 FigureGroup ForestFigures(const SweepArms& arms);
 FigureGroup GridFigures(const SweepArms& arms);
-FigureGroup TuningFigures(const SweepData& data);
 
 // Tables for the page.
 std::string SettingTable(const SweepArms& arms);
 std::string DifferenceTable(const SweepArms& arms);
-std::string TrialTable(const SweepData& data);
 
-// Tables for programs: a line for each setting, each difference, each trial.
+// Tables for programs: a line for each setting, each difference.
 std::string SettingsCsv(const SweepArms& arms);
 std::string DifferencesCsv(const SweepArms& arms);
-std::string TrialsCsv(const SweepData& data);
 
 }  // namespace elastor
 

@@ -143,7 +143,7 @@ Figure SingleFigure(const SweepLaw& law) {
     if (of_series.analysis) AddCurve(of_series, law.metric, {0}, &series);
     FinishSeries(&series);
   }
-  return {FileName(StrCat(MetricName(law.metric), "_by_", law.sizes[0])), ToSvg(chart)};
+  return MakeFigure(FileName(StrCat(MetricName(law.metric), "_by_", law.sizes[0])), chart);
 }
 
 // `explains`: what is drawn, and not only what differs from figure to figure.
@@ -179,12 +179,16 @@ std::string CaptionOf(const SweepLaw& law, bool explains) {
 
 struct CostPoint {
   std::string series;
+  std::string name;  // of its setting
   double size = 0;
   std::vector<double> costs, losses;
 };
 
+// Names of runs' settings.
+using SettingNames = std::map<const SweepRun*, std::string>;
+
 // Means by series and size.
-std::vector<CostPoint> CostPoints(const SweepData& data, Metric metric,
+std::vector<CostPoint> CostPoints(const SweepData& data, const SettingNames& names, Metric metric,
                                   const std::function<double(const SweepRun&)>& cost) {
   std::map<std::pair<std::string, std::map<std::string, double>>, CostPoint> points;
   for (const SweepRun& run : data.runs) {
@@ -192,6 +196,7 @@ std::vector<CostPoint> CostPoints(const SweepData& data, Metric metric,
     if (!loss || !(cost(run) > 0)) continue;
     CostPoint& point = points[{run.series, run.sizes}];
     point.series = run.series;
+    if (const auto name = names.find(&run); name != names.end()) point.name = name->second;
     point.size = static_cast<double>(run.plan.dense_parameters);
     point.costs.push_back(cost(run));
     point.losses.push_back(*loss);
@@ -201,14 +206,14 @@ std::vector<CostPoint> CostPoints(const SweepData& data, Metric metric,
   return list;
 }
 
-Figure ParetoFigure(const SweepData& data, Metric metric, const std::string& name,
-                    const std::string& cost_title,
+Figure ParetoFigure(const SweepData& data, const SettingNames& names, Metric metric,
+                    const std::string& name, const std::string& cost_title,
                     const std::function<double(const SweepRun&)>& cost) {
   ScalingChart chart;
   chart.title = StrCat(metric == Metric::kAuc ? "AUC" : "Logloss", " against ", cost_title);
   chart.x = {.title = cost_title, .logarithmic = true, .prefixes = true};
   chart.y = MetricAxis(metric);
-  const std::vector<CostPoint> points = CostPoints(data, metric, cost);
+  const std::vector<CostPoint> points = CostPoints(data, names, metric, cost);
   for (size_t s = 0; s < std::min(data.series.size(), kMostSeries); ++s) {
     ScalingSeries& series = chart.series.emplace_back();
     series.name = data.series[s];
@@ -220,6 +225,7 @@ Figure ParetoFigure(const SweepData& data, Metric metric, const std::string& nam
       shown.tip = point.series + ", " + PrefixedNumber(point.size, 3) +
                   " dense parameters: " + ValueText(metric, shown.mean.y) + " for " +
                   PrefixedNumber(shown.mean.x, 3) + " " + cost_title;
+      shown.label = point.name;
       chart.front.push_back(shown.mean);
     }
     Thin(kMostPoints, &series.points);
@@ -232,7 +238,16 @@ Figure ParetoFigure(const SweepData& data, Metric metric, const std::string& nam
     best = loss;
     return false;
   });
-  return {name, ToSvg(chart)};
+  // Names of the best alone.
+  for (ScalingSeries& series : chart.series) {
+    for (ScalingPoint& point : series.points) {
+      const bool best = std::ranges::any_of(chart.front, [&](const ChartPoint& front) {
+        return front.x == point.mean.x && front.y == point.mean.y;
+      });
+      if (!best) point.label.clear();
+    }
+  }
+  return MakeFigure(name, chart);
 }
 
 Figure GapFigure(const TestedGap& gap, size_t number) {
@@ -257,8 +272,8 @@ Figure GapFigure(const TestedGap& gap, size_t number) {
     shown += series.points.size();
   }
   if (shown < points) chart.subtitle += Format("; %zu of %zu points are drawn", shown, points);
-  return {FileName(Format("gap_%zu_", number) + gap.arms[0].name + "_" + gap.arms[1].name),
-          ToSvg(chart)};
+  return MakeFigure(
+      FileName(Format("gap_%zu_", number) + gap.arms[0].name + "_" + gap.arms[1].name), chart);
 }
 
 // Whether no model of the series is larger; of one model, none that is trained longer.
@@ -294,7 +309,7 @@ Figure KernelFigure(const std::vector<ConditionNumbers>& numbers,
                               .low = std::pow(10, mean.low),
                               .high = std::pow(10, mean.high)});
   }
-  return {"condition_numbers_" + which, ToSvg(chart)};
+  return MakeFigure("condition_numbers_" + which, chart);
 }
 
 Figure SpeedFigure(const SweepData& data, const std::string& name, const std::string& title,
@@ -321,7 +336,7 @@ Figure SpeedFigure(const SweepData& data, const std::string& name, const std::st
     }
     FinishSeries(&series);
   }
-  return {name, ToSvg(chart)};
+  return MakeFigure(name, chart);
 }
 
 }  // namespace
@@ -379,7 +394,11 @@ std::vector<FigureGroup> LawFigures(const std::vector<SweepLaw>& laws) {
   return groups;
 }
 
-FigureGroup ParetoFigures(const SweepData& data) {
+FigureGroup ParetoFigures(const SweepData& data, const SweepArms& arms) {
+  SettingNames names;
+  for (const Setting& setting : arms.settings) {
+    for (const SweepRun* run : setting.runs) names[run] = setting.name;
+  }
   const auto work = [](const SweepRun& run) {
     return static_cast<double>(run.plan.multiply_adds) * static_cast<double>(run.plan.samples);
   };
@@ -389,16 +408,18 @@ FigureGroup ParetoFigures(const SweepData& data) {
   FigureGroup group = {
       .heading = "",
       .caption =
-          "The grey line is the Pareto front: the best that any run reached for the cost or "
-          "less. Multiply-adds are those of the forward passes over all training samples; "
+          "The grey line is the Pareto front: the best that any setting reached for the cost or "
+          "less; those on it have their names. Multiply-adds are those of the forward passes over "
+          "all training samples; "
           "seconds are whole runs, as they were packed on the machine, loading and "
           "evaluation included. Means over seeds.",
       .figures = {}};
   for (const Metric metric : {Metric::kLogloss, Metric::kAuc}) {
     const std::string name = MetricName(metric);
+    group.figures.push_back(ParetoFigure(data, names, metric, name + "_by_cost",
+                                         "multiply-adds of the training", work));
     group.figures.push_back(
-        ParetoFigure(data, metric, name + "_by_cost", "multiply-adds of the training", work));
-    group.figures.push_back(ParetoFigure(data, metric, name + "_by_seconds", "seconds", seconds));
+        ParetoFigure(data, names, metric, name + "_by_seconds", "seconds", seconds));
   }
   return group;
 }

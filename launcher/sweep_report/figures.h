@@ -8,6 +8,7 @@
 
 #include "core/report/chart.h"
 #include "core/report/html.h"
+#include "launcher/sweep_report/arms.h"
 #include "launcher/sweep_report/laws.h"
 #include "launcher/sweep_report/sweep_data.h"
 
@@ -15,8 +16,9 @@ namespace elastor {
 
 // Draws the laws, like figures 7 and 8 of the RankElastor paper.
 std::vector<FigureGroup> LawFigures(const std::vector<SweepLaw>& laws);
-// Draws the best quality for a cost: the training's multiply-adds, and its seconds.
-FigureGroup ParetoFigures(const SweepData& data);
+// Draws the best quality for a cost: the training's multiply-adds, and its seconds. Settings on the
+// front are named.
+FigureGroup ParetoFigures(const SweepData& data, const SweepArms& arms);
 // Draws samples per second and multiply-adds per second and core, by size.
 FigureGroup ThroughputFigures(const SweepData& data);
 // Draws the generalisation gap over training loss, one picture per test, like figures 7 to 12 of

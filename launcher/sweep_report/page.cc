@@ -629,8 +629,8 @@ std::string ToHtml(const SweepReport& report) {
           SettingTable(report.arms) + FiguresHtml(report.forest) + DifferenceTable(report.arms) +
           "</section>\n";
   if (!data.trials.empty()) {
-    body += "<section id=\"tuning\">\n<h2>Tuning</h2>\n" + FiguresHtml(report.tuning) +
-            TrialTable(data) + "</section>\n";
+    body += "<section id=\"tuning\">\n<h2>Tuning</h2>\n" + SearchText(data) +
+            FiguresHtml(report.tuning) + TrialTable(data) + "</section>\n";
   }
   body += "<section id=\"laws\">\n<h2>How quality grows with size</h2>\n";
   for (const FigureGroup& group : report.law_figures) body += FiguresHtml(group);

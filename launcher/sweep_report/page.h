@@ -10,6 +10,7 @@
 #include "launcher/sweep_report/figures.h"
 #include "launcher/sweep_report/laws.h"
 #include "launcher/sweep_report/sweep_data.h"
+#include "launcher/sweep_report/trials.h"
 
 namespace elastor {
 

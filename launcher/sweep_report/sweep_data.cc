@@ -281,6 +281,7 @@ StatusOr<SweepData> ReadSweepData(const SweepFiles& files) {
   }
   AssignSeries(kinds, &data);
   if (sweep.ok()) {
+    data.tuning = sweep->tuning();
     for (const GapTest& asked : sweep->gap_test()) data.gaps.push_back(TestGap(asked, data, files));
   }
   data.evaluated = provenance.Evaluated();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "configs/proto/sweep.pb.h"
 #include "core/base/status.h"
 #include "launcher/comparison/energy_distance.h"
 #include "launcher/plan.h"
@@ -82,6 +83,7 @@ struct SweepData {
   std::vector<SweepRun> runs;    // the final ones, in the plan's order
   std::vector<SweepRun> trials;  // those of the tuning; only plan and status are set
   std::vector<TunedConfiguration> tuned;
+  Tuning tuning;                    // as asked for
   std::vector<std::string> series;  // in the order of their first runs
   std::string root;
   std::string sweep_text;  // sweep.textproto, as run

@@ -49,7 +49,8 @@ int MostReplicates(const SweepData& data) {
 
 }  // namespace
 
-StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions options) {
+StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions options,
+                                       std::optional<ExportFormat> exported) {
   SweepReport report;
   ELASTOR_ASSIGN_OR_RETURN(report.data, ReadSweepData(files));
   report.options = options;
@@ -60,7 +61,7 @@ StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions 
   report.tuning = TuningFigures(report.data);
   report.laws = FitLaws(report.data, report.options);
   report.law_figures = LawFigures(report.laws);
-  report.pareto = ParetoFigures(report.data);
+  report.pareto = ParetoFigures(report.data, report.arms);
   report.throughput = ThroughputFigures(report.data);
   report.gaps = GapFigures(report.data);
   report.kernels = KernelFigures(report.data);
@@ -80,6 +81,10 @@ StatusOr<std::string> WriteSweepReport(const SweepFiles& files, AnalysisOptions 
     for (const Figure& figure : group.figures) {
       const std::string path = directory + figure.name;
       ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(path + ".svg", figure.svg));
+      if (exported) {
+        ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(path + "." + ExtensionOf(*exported),
+                                                    ToText(figure.table, *exported)));
+      }
       converts = converts && ConvertToPng(path + ".svg", path + ".png");
     }
   }

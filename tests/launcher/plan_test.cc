@@ -258,11 +258,21 @@ TEST(PlanTest, BytesOfAPlan) {
   EXPECT_EQ(run.bytes_of_rank, 12);
   EXPECT_EQ(run.steps, 13);
   ASSERT_EQ(plan->tuned.size(), 1u);
-  EXPECT_EQ(plan->tuned[0].loss, 0.5);
+  EXPECT_EQ(plan->tuned[0].value, 0.5);
   ASSERT_EQ(plan->later.size(), 1u);
   EXPECT_EQ(plan->later[0].count, 7);
   ASSERT_TRUE(WritePlan(*plan, files).ok());
   EXPECT_EQ(*ReadFile(files.Plan()), text);
+  // Another metric has its name, and a budget what it left out.
+  Plan other = *plan;
+  other.tuned[0].metric = "auc";
+  other.tuned[0].bound = "b";
+  ASSERT_TRUE(WritePlan(other, files).ok());
+  EXPECT_THAT(*ReadFile(files.Plan()),
+              HasSubstr(R"("chosen":"a=1","metric":"auc","value":0.5,"bound":"b","warning")"));
+  EXPECT_EQ(ReadPlan(files)->tuned[0].value, 0.5);
+  EXPECT_EQ(ReadPlan(files)->tuned[0].metric, "auc");
+  EXPECT_EQ(ReadPlan(files)->tuned[0].bound, "b");
 }
 
 // Runs keep their folders when labels change, or when axes come and go.

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/base/file.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "launcher/make_plan.h"
 #include "launcher/plan.h"
@@ -151,6 +153,148 @@ TEST(TuneTest, DivergedAndFailedTrials) {
       });
   EXPECT_EQ(failed->failure, "a trial failed");
   EXPECT_EQ(failed->trials.size(), 4u);
+}
+
+Tuning Random(int trials, const std::string& budget = "") {
+  Tuning tuning;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"(field { values: "1e-4" values: "1e-2" }
+         field { field: "model.dropout" values: "0" values: "0.5" }
+         field { field: "model.blocks" values: "1" values: "8" }
+         extensions: 0 random { } )" +
+          budget,
+      &tuning));
+  if (trials > 0) tuning.mutable_random()->set_trials(trials);
+  return Complete(tuning);
+}
+
+TEST(TuneTest, RandomValuesAreSpreadByTheirKind) {
+  const TuningState state = Tuned(Random(1000, "rungs: 1"), [](double, int) { return 1.0; });
+  // Of 1e-4 to 1e-2 half lie below 1e-3; of 0 to 0.5 half below 0.25; of 1 to 8 blocks those that
+  // round to 1 or 2, below 2.5, are log(2.5) / log(8). Three deviations of 1,000 draws are 0.048.
+  int low_rates = 0, low_shares = 0, few_blocks = 0;
+  std::set<std::vector<std::string>> different;
+  for (const Trial& trial : state.trials) {
+    low_rates += std::stod(trial.values[0]) < 1e-3;
+    low_shares += std::stod(trial.values[1]) < 0.25;
+    few_blocks += std::stod(trial.values[2]) < 2.5;
+    EXPECT_EQ(trial.values[2].size(), 1u) << trial.values[2];
+    EXPECT_GE(std::stod(trial.values[0]), 1e-4);
+    EXPECT_LE(std::stod(trial.values[0]), 1e-2);
+    EXPECT_TRUE(different.insert(trial.values).second);
+  }
+  ASSERT_EQ(state.trials.size(), 1000u);
+  EXPECT_NEAR(low_rates, 500, 48);
+  EXPECT_NEAR(low_shares, 500, 48);
+  EXPECT_NEAR(few_blocks, 441, 48);
+  // A longer search keeps the draws of a shorter one; another seed has others.
+  const auto draws = [](const Tuning& tuning) {
+    return Names(Tuned(tuning, [](double, int) { return 1.0; }));
+  };
+  const std::vector<std::string> five = draws(Random(5, "rungs: 1"));
+  const std::vector<std::string> nine = draws(Random(9, "rungs: 1"));
+  EXPECT_EQ(five, std::vector<std::string>(nine.begin(), nine.begin() + 5));
+  Tuning other = Random(5, "rungs: 1");
+  other.mutable_random()->set_seed(1);
+  EXPECT_NE(draws(other), five);
+  // Two integers of three values have nine combinations and no more.
+  Tuning few = Of({"1", "3"});
+  few.add_field()->set_field("model.blocks");
+  few.mutable_field(1)->add_values("1");
+  few.mutable_field(1)->add_values("3");
+  few.mutable_random()->set_trials(100);
+  few.set_rungs(1);
+  EXPECT_EQ(Tuned(few, [](double, int) { return 1.0; }).trials.size(), 9u);
+}
+
+TEST(TuneTest, ABudgetOfRunsLeavesRoomForAllRungs) {
+  // 9 + 3 + 2 of two seeds are 28 runs; 10 would take 10 + 4 + 2, 32.
+  const TuningState state =
+      Tuned(Random(0, "seeds: 1 seeds: 2 most_runs: 31"), [](double value, int) { return value; });
+  EXPECT_EQ(state.trials.size(), 14u);
+  EXPECT_EQ(state.trials.back().rung, 2);
+  EXPECT_EQ(state.bound, "the budget of 31 runs allows 9 random combinations");
+  // Without a bound there is nothing to say.
+  EXPECT_EQ(Tuned(Random(4, "most_runs: 100"), Around(1e-3)).bound, "");
+  // What is left of it is for values beyond an edge: 3 + 2 + 2 are 7, with one more value 8.
+  Tuning grid = Of({"1", "2", "4"}, /*extensions=*/2);
+  grid.set_most_runs(8);
+  const TuningState edge = Tuned(grid, Around(100));
+  EXPECT_THAT(Names(edge), ElementsAre("1@0", "2@0", "4@0", "8@0", "8@1", "4@1", "8@2", "4@2"));
+  EXPECT_EQ(edge.bound, "the budget of 8 runs leaves no room beyond optimizer.learning_rate=8");
+}
+
+TEST(TuneTest, ABudgetOfMinutesFollowsWhatTrialsTake) {
+  const Tuning tuning = Random(0, "rungs: 2 most_minutes: 60");
+  // Trials of m minutes in the first rung, and 2 m more in the second: n + 2 ceil(n / 3) times m.
+  const auto tuned = [&](double minutes, size_t measured = 1000) {
+    size_t asked = 0;
+    const StatusOr<TuningState> state =
+        Tune(tuning, [&](const Trial& trial) -> StatusOr<TrialOutcome> {
+          if (asked++ >= measured) return TrialOutcome();
+          return TrialOutcome{TrialOutcome::State::kMeasured, std::stod(trial.values[0]),
+                              trial.rung == 0 ? minutes : 2 * minutes};
+        });
+    EXPECT_TRUE(state.ok()) << state.status().message();
+    return *state;
+  };
+  const TuningState state = tuned(2);  // 18 + 12 are 30 trials' time; 19 would be 33
+  EXPECT_EQ(std::ranges::count(state.trials, 0, &Trial::rung), 18);
+  EXPECT_EQ(state.trials.size(), 18u + 6u);
+  EXPECT_EQ(state.bound, "the budget of 60 minutes allows 18 random combinations");
+  // At first two, then twice as many as are measured; what is measured stays.
+  EXPECT_EQ(tuned(2, 0).trials.size(), 2u);
+  EXPECT_EQ(tuned(2, 2).trials.size(), 4u);
+  EXPECT_EQ(tuned(2, 3).trials.size(), 4u);
+  EXPECT_EQ(tuned(2, 8).trials.size(), 16u);
+  const std::vector<std::string> all = Names(state);
+  for (size_t measured = 0; measured < all.size(); ++measured) {
+    const std::vector<std::string> known = Names(tuned(2, measured));
+    EXPECT_TRUE(std::equal(known.begin(), known.end(), all.begin())) << measured;
+  }
+  // Where the first two use it up, no rung follows.
+  const TuningState slow = tuned(40);
+  EXPECT_EQ(slow.trials.size(), 2u);
+  EXPECT_EQ(slow.bound,
+            "the budget of 60 minutes allows 2 random combinations and is used up after rung 1 of "
+            "2");
+  EXPECT_FALSE(slow.chosen.empty());
+}
+
+TEST(TuneTest, ARandomSearchGoesBeyondItsEdge) {
+  Tuning tuning = Of({"1e-4", "1e-2"}, /*extensions=*/1);
+  tuning.mutable_random()->set_trials(6);
+  tuning.set_rungs(1);
+  const TuningState state = Tuned(tuning, [](double value, int) { return -value; });
+  ASSERT_EQ(state.trials.size(), 7u);
+  double most = 0;
+  for (size_t i = 0; i < 6; ++i) most = std::max(most, std::stod(state.trials[i].values[0]));
+  // A quarter of two decades.
+  EXPECT_NEAR(std::stod(state.trials[6].values[0]) / most, std::sqrt(10), 1e-4);
+  EXPECT_EQ(state.chosen, state.trials[6].values);
+}
+
+TEST(TuneTest, TrialsAreComparedByTheMetricThatIsAskedFor) {
+  Summary trial;
+  trial.metrics.logloss = 0.5;
+  trial.metrics.auc = 0.7;
+  trial.metrics.gauc = 0.6;
+  trial.monitor = "weighted_auc";
+  trial.best_metric = 0.8;
+  Tuning tuning;
+  EXPECT_EQ(MetricOf(tuning, trial).loss(), 0.5);
+  tuning.set_metric(Tuning::AUC);
+  EXPECT_EQ(MetricOf(tuning, trial).loss(), -0.7);
+  tuning.set_metric(Tuning::GAUC);
+  EXPECT_EQ(MetricOf(tuning, trial).loss(), -0.6);
+  tuning.set_metric(Tuning::MONITORED);
+  EXPECT_EQ(MetricOf(tuning, trial).loss(), -0.8);
+  EXPECT_EQ(MetricOf(tuning, trial).name, "weighted_auc");
+  trial.monitor = "logloss";
+  EXPECT_EQ(MetricOf(tuning, trial).loss(), 0.8);
+  trial.metrics.gauc.reset();
+  tuning.set_metric(Tuning::GAUC);
+  EXPECT_FALSE(MetricOf(tuning, trial).value.has_value());
 }
 
 // However much is measured, the trials are the first of those of the end, or one that will follow
@@ -308,7 +452,8 @@ TEST(TunedPlanTest, FilesAloneSayHowFarItIs) {
                     ::testing::Not(HasSubstr("disabled: true"))));
   ASSERT_EQ(third.tuned.size(), 2u);
   EXPECT_EQ(third.tuned[0].chosen, "optimizer.learning_rate=2e-3");
-  EXPECT_EQ(third.tuned[0].loss, 0.35);
+  EXPECT_EQ(third.tuned[0].metric, "logloss");
+  EXPECT_EQ(third.tuned[0].value, 0.35);
   EXPECT_THAT(third.tuned[1].chosen, IsEmpty());
 
   // A trial that diverged is one that is not chosen; one that failed otherwise is waited for.
@@ -378,6 +523,14 @@ TEST(TunedPlanTest, MistakesAreOneLine) {
   EXPECT_THAT(error("tuning { rungs: 0 }"), HasSubstr("rungs: 0; expected 1 to "));
   EXPECT_THAT(error("tuning { share: 0 }"), HasSubstr("share: 0; expected a share"));
   EXPECT_THAT(error("tuning { extensions: -1 }"), HasSubstr("extensions: -1"));
+  EXPECT_THAT(error("tuning { random { trials: 1 } }"), HasSubstr("random.trials: 1; expected 2"));
+  EXPECT_THAT(error("tuning { most_minutes: 5 }"), HasSubstr("bounds a random search"));
+  EXPECT_THAT(error("tuning { random { } most_minutes: 0 }"),
+              HasSubstr("most_minutes: 0; expected"));
+  EXPECT_THAT(
+      error("tuning { most_runs: 8 }"),  // 5 + 2 + 2
+      HasSubstr("most_runs: 8; the grid takes 9; expected as many, fewer rungs, or random"));
+  EXPECT_THAT(error("tuning { metric: GAUC }"), HasSubstr("GAUC, but the data have no groups"));
   EXPECT_THAT(error("tuning { seeds: 5 seeds: 5 }"), HasSubstr("seeds: has one twice"));
   EXPECT_THAT(
       error("tuning { rungs: 5 }"),

@@ -234,6 +234,10 @@ for text in '<td class="k">training.seed</td><td>3</td><td>4</td>' 'not finished
   '<h1>measured and unfinished</h1>'; do
   grep --quiet "$text" compared/report.html || fail "plot: the page has no $text"
 done
+# The data behind the pictures: as many losses as records.
+plot measured --output_dir=exported --export=csv
+expect_same 'exported losses' "$(grep --count '"event":"train"' measured/metrics.jsonl)" \
+  "$(grep --count --extended-regexp '^training(,raw)?,' exported/loss.csv)"
 # expect_no_plot PATTERN ARGUMENT...
 expect_no_plot() {
   local pattern=$1
@@ -242,6 +246,7 @@ expect_no_plot() {
   [[ ! -e mistake ]] || fail "plot $*: left a folder"
 }
 expect_no_plot '--mode=plot: no run; expected the folders'
+expect_no_plot '--export=xml: expected csv or json' measured --export=xml
 expect_no_plot 'nowhere: holds no run (no metrics.jsonl)' nowhere
 expect_no_plot 'one_on_three: is of mode evaluate; expected a training run' measured one_on_three
 expect_no_plot 'measured/.: is given twice' measured measured/.

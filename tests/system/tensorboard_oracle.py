@@ -11,6 +11,7 @@ import sys
 
 try:
     from tensorboard.backend.event_processing import event_accumulator
+    from tensorboard.plugins.hparams import plugin_data_pb2
 except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
@@ -72,6 +73,11 @@ def main():
             assert histogram.min < histogram.max <= histogram.bucket_limit[-1], (tag, histogram)
             if "_of_rows" in tag:
                 assert samples == histogram.num and sum(histogram.bucket) == histogram.num
+    content = reader.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+    start = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
+    settings = {name: getattr(value, value.WhichOneof("kind")) for name, value in start.hparams.items()}
+    expected = {"model": "RANK_ELASTOR", "optimizer.learning_rate": 0.02, "training.epochs": 3, "training.seed": 0}
+    assert expected.items() <= settings.items(), settings
     print(f"{count} scalars under {len(expected)} tags, {len(histograms)} tags of histograms")
 
 

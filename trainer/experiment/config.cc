@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -92,6 +93,32 @@ std::string NumericBytes(Experiment experiment) {
   CHECK(experiment.SerializeToCodedStream(&coded));
   coded.Trim();
   return bytes;
+}
+
+// Adds every field that is set, by its path.
+void AddFields(const Message& message, const std::string& path,
+               std::map<std::string, std::string>* fields) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> set;
+  reflection.ListFields(message, &set);
+  for (const FieldDescriptor* field : set) {
+    const std::string name = path + field->name();
+    if (field->message_type() != nullptr) {
+      AddFields(reflection.GetMessage(message, field), name + ".", fields);
+      continue;
+    }
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING && !field->is_repeated()) {
+      (*fields)[name] = reflection.GetString(message, field);
+      continue;
+    }
+    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    std::string& text = (*fields)[name];
+    for (int i = 0; i < count; ++i) {
+      std::string value;
+      TextFormat::PrintFieldValueToString(message, field, field->is_repeated() ? i : -1, &value);
+      text += (i == 0 ? "" : ", ") + value;
+    }
+  }
 }
 
 // A field and its two values.
@@ -222,6 +249,24 @@ Experiment DistinctFields(const Experiment& experiment) {
                   return same;
                 });
   return distinct;
+}
+
+std::map<std::string, std::string> FieldTexts(const Experiment& experiment) {
+  std::map<std::string, std::string> fields;
+  AddFields(experiment, "", &fields);
+  return fields;
+}
+
+std::map<std::string, std::string> SettingTexts(const Experiment& experiment) {
+  std::map<std::string, std::string> settings = FieldTexts(DistinctFields(experiment));
+  const FieldDescriptor* model = ChosenModel(experiment.model());
+  if (model != nullptr) settings["model"] = KindName(*model);
+  const std::map<std::string, std::string> all = FieldTexts(experiment);
+  for (const char* name :
+       {"optimizer.learning_rate", "training.batch_size", "training.epochs", "training.seed"}) {
+    if (const auto field = all.find(name); field != all.end()) settings.insert(*field);
+  }
+  return settings;
 }
 
 std::string NumericDifference(const Experiment& found, const Experiment& expected) {

@@ -1,6 +1,7 @@
 #ifndef ELASTOR_TRAINER_EXPERIMENT_CONFIG_H_
 #define ELASTOR_TRAINER_EXPERIMENT_CONFIG_H_
 
+#include <map>
 #include <span>
 #include <string>
 
@@ -26,6 +27,13 @@ std::string NumericHash(const Experiment& experiment);
 // smallest experiment from which ResolveDefaults makes the same numeric fields again. A field that
 // a later version adds is left out while it has its default.
 Experiment DistinctFields(const Experiment& experiment);
+
+// Returns every field that is set, as "optimizer.learning_rate", with its value as a text.
+std::map<std::string, std::string> FieldTexts(const Experiment& experiment);
+
+// Returns what tells a resolved experiment from others in a table: its model, the fields of
+// DistinctFields, and rate, batch, epochs and seed also where they are the defaults.
+std::map<std::string, std::string> SettingTexts(const Experiment& experiment);
 
 // Returns the first numeric field, in the order of experiment.proto, in which two resolved
 // experiments differ, as "optimizer.learning_rate: 0.002; expected 0.001". Empty if none differs.

@@ -19,6 +19,7 @@ DECLARE_int64(rows);
 DECLARE_bool(kernels);
 DECLARE_bool(tensorboard);
 DECLARE_string(device);
+DECLARE_string(export);
 DECLARE_int32(ranks);
 DECLARE_bool(supervise);
 DECLARE_string(hosts);

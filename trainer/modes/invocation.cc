@@ -70,6 +70,7 @@ Status CheckModeFlags(const Mode& mode) {
       {"kernels", FLAGS_kernels, "has a kernel of rows"},
       {"rows", FLAGS_rows != 0, "has a kernel of rows"},
       {"supervise", FLAGS_supervise, "can go on"},
+      {"export", !FLAGS_export.empty(), "draws pictures"},
       {"split", FLAGS_split != "validation", "reads one"},
       {"input", !FLAGS_input.empty(), "scores raw rows"},
   };

@@ -1,4 +1,8 @@
+#include <optional>
+
 #include "core/base/text.h"
+#include "core/report/chart_table.h"
+#include "trainer/modes/flags.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/plot/plot_runs.h"
 
@@ -9,10 +13,14 @@ Status RunPlot(const ModeCall& call, Communicator& communicator) {
   if (communicator.size() > 1) {
     return UserError(StrCat("--mode=plot: ", communicator.size(), " ranks; expected one"));
   }
-  return PlotRuns(call.folders, call.options.output_dir);
+  const std::optional<ExportFormat> exported = ExportFormatOf(FLAGS_export);
+  if (!FLAGS_export.empty() && !exported) {
+    return UserError("--export=" + FLAGS_export + ": expected csv or json");
+  }
+  return PlotRuns(call.folders, call.options.output_dir, exported);
 }
 
-constexpr const char* kPlotFlags[] = {"output_dir"};
+constexpr const char* kPlotFlags[] = {"export", "output_dir"};
 
 }  // namespace
 

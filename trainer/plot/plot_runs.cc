@@ -24,7 +24,8 @@ Status CheckOutput(const std::string& directory, const ClaimedFolder& claimed) {
 
 }  // namespace
 
-Status PlotRuns(const std::vector<std::string>& folders, const std::string& output_dir) {
+Status PlotRuns(const std::vector<std::string>& folders, const std::string& output_dir,
+                std::optional<ExportFormat> exported) {
   if (folders.empty()) {
     return UserError(
         "--mode=plot: no run; expected the folders of training runs, as in trainer "
@@ -54,8 +55,12 @@ Status PlotRuns(const std::vector<std::string>& folders, const std::string& outp
   ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(page, ToHtml(runs, figures)));
   for (const FigureGroup& group : groups) {
     for (const Figure& figure : group.figures) {
-      ELASTOR_RETURN_IF_ERROR(
-          WriteFileAtomically(directory + "/" + figure.name + ".svg", figure.svg));
+      const std::string path = directory + "/" + figure.name;
+      ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(path + ".svg", figure.svg));
+      if (exported) {
+        ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(path + "." + ExtensionOf(*exported),
+                                                    ToText(figure.table, *exported)));
+      }
     }
   }
   return WriteToStdout("report: " + WithoutControls(page) + "\n");

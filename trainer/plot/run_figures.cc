@@ -51,6 +51,30 @@ std::vector<ChartPoint> Thinned(const std::vector<ChartPoint>& points) {
   return thinned;
 }
 
+// Puts a running mean in the place of a curve of many records, over a twentieth of them, and the
+// records behind it.
+void Smooth(ChartSeries* series) {
+  constexpr size_t kLeast = 20, kShare = 20, kMostRaw = 800;
+  const std::vector<ChartPoint> points = series->points;
+  if (points.size() < kLeast) return;
+  const size_t half = std::max<size_t>(points.size() / kShare / 2, 1);
+  std::vector<double> sums = {0};
+  for (const ChartPoint& point : points) sums.push_back(sums.back() + point.y);
+  for (size_t i = 0; i < points.size(); ++i) {
+    // As many on either side, so that a slope stays where it is.
+    const size_t reach = std::min({half, i, points.size() - 1 - i});
+    series->points[i].y =
+        (sums[i + reach + 1] - sums[i - reach]) / static_cast<double>(2 * reach + 1);
+  }
+  const size_t stride = (points.size() + kMostRaw - 1) / kMostRaw;
+  for (size_t i = 0; i < points.size(); i += stride) series->raw.push_back(points[i]);
+  std::vector<ChartPoint> drawn;
+  const size_t step = (points.size() + kMostPoints - 1) / kMostPoints;
+  for (size_t i = 0; i < points.size(); i += step) drawn.push_back(series->points[i]);
+  if ((points.size() - 1) % step != 0) drawn.push_back(series->points.back());
+  series->points = std::move(drawn);
+}
+
 // Joins the curves of runs that differ in their seed alone: their mean at every x that two or more
 // of them have, with its 95 % interval over the seeds by Student's t.
 void JoinSeeds(const std::vector<RunHistory>& runs, std::vector<ChartSeries>* curves) {
@@ -118,7 +142,7 @@ void AddCurves(const std::string& name, const std::string& title, const std::str
   chart.series = std::move(series);
   chart.interval = LineChart::Interval::kBand;
   chart.level = level;
-  group->figures.push_back({name, ToSvg(chart)});
+  group->figures.push_back(MakeFigure(name, chart));
 }
 
 std::vector<ChartSeries> TrainingCurves(const std::vector<RunHistory>& runs,
@@ -133,7 +157,14 @@ std::vector<ChartSeries> TrainingCurves(const std::vector<RunHistory>& runs,
     all.push_back(std::move(series));
   }
   JoinSeeds(runs, &all);
-  for (ChartSeries& series : all) series.points = Thinned(series.points);
+  for (ChartSeries& series : all) {
+    // A mean over seeds has a band already.
+    if (field.name == kLoss && GroupsOf(runs).empty()) {
+      Smooth(&series);
+    } else {
+      series.points = Thinned(series.points);
+    }
+  }
   if (!field.picture.unless_zero) return all;
   std::erase_if(all, [](const ChartSeries& series) {
     return std::ranges::all_of(series.points, [](const ChartPoint& point) { return point.y == 0; });
@@ -179,7 +210,8 @@ std::vector<ChartSeries> EvaluationCurves(const std::vector<RunHistory>& runs,
 FigureGroup QualityFigures(const std::vector<RunHistory>& runs) {
   FigureGroup group;
   group.caption =
-      "Loss of training: mean cross-entropy of a step's batch. Where a curve has more than " +
+      "Loss of training: mean cross-entropy of a step's batch; the line is a running mean over a "
+      "twentieth of the records, which stand behind it. Where another curve has more than " +
       std::to_string(kMostPoints) +
       " records, neighbouring ones are drawn as their mean, and the band reaches from the least "
       "to the largest of them.";
@@ -290,7 +322,7 @@ void AddStages(const std::vector<RunHistory>& runs, const std::string& kind, Fig
   }
   JoinSeeds(runs, &chart.series);
   for (ChartSeries& series : chart.series) BreakAtMissing(chart.x.categories.size(), &series);
-  if (!chart.series.empty()) group->figures.push_back({kind + "_rank", ToSvg(chart)});
+  if (!chart.series.empty()) group->figures.push_back(MakeFigure(kind + "_rank", chart));
 }
 
 ChartSeries ProfileOf(const std::string& name, const SpectrumRecord& record) {
@@ -319,7 +351,7 @@ void AddProfiles(const std::vector<RunHistory>& runs, FigureGroup* group) {
     }
   }
   if (runs.size() > 1) JoinSeeds(runs, &chart.series);
-  if (!chart.series.empty()) group->figures.push_back({"singular_values", ToSvg(chart)});
+  if (!chart.series.empty()) group->figures.push_back(MakeFigure("singular_values", chart));
 }
 
 void AddDistributions(const std::vector<SpectrumRecord>& measurement, const std::string& kind,
@@ -337,7 +369,7 @@ void AddDistributions(const std::vector<SpectrumRecord>& measurement, const std:
     distribution.histogram = RankOf(record, kind).histogram;
     if (distribution.histogram.empty() || !(distribution.upper > 0)) return;
   }
-  group->figures.push_back({"distribution_" + kind + suffix, ToSvg(chart)});
+  group->figures.push_back(MakeFigure("distribution_" + kind + suffix, chart));
 }
 
 std::vector<FigureGroup> RankFigures(const std::vector<RunHistory>& runs) {

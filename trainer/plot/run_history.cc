@@ -8,42 +8,12 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "google/protobuf/text_format.h"
+#include "trainer/experiment/config.h"
 #include "trainer/records/run_files.h"
 #include "trainer/records/run_reader.h"
 
 namespace elastor {
 namespace {
-
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-using google::protobuf::TextFormat;
-
-// Every field that is set, by its path.
-void AddFields(const Message& message, const std::string& path,
-               std::map<std::string, std::string>* fields) {
-  const google::protobuf::Reflection& reflection = *message.GetReflection();
-  std::vector<const FieldDescriptor*> set;
-  reflection.ListFields(message, &set);
-  for (const FieldDescriptor* field : set) {
-    const std::string name = path + field->name();
-    if (field->message_type() != nullptr) {
-      AddFields(reflection.GetMessage(message, field), name + ".", fields);
-      continue;
-    }
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING && !field->is_repeated()) {
-      (*fields)[name] = reflection.GetString(message, field);
-      continue;
-    }
-    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
-    std::string& text = (*fields)[name];
-    for (int i = 0; i < count; ++i) {
-      std::string value;
-      TextFormat::PrintFieldValueToString(message, field, field->is_repeated() ? i : -1, &value);
-      text += (i == 0 ? "" : ", ") + value;
-    }
-  }
-}
 
 void AddSpectrum(const SpectrumRecord& record, RunHistory* run) {
   // A run that went on may have measured a step twice.
@@ -91,7 +61,7 @@ StatusOr<RunHistory> ReadRun(const std::string& folder) {
   ELASTOR_ASSIGN_OR_RETURN(const Experiment experiment, ReadRunExperiment(folder));
   run.name = experiment.name();
   run.data = experiment.data().path();
-  AddFields(experiment, "", &run.fields);
+  run.fields = FieldTexts(experiment);
   return run;
 }
 

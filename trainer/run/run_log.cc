@@ -162,7 +162,8 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   table_ = fdopen(table, "a");
   if (tensorboard) {
     // metrics.jsonl keeps the records of the step that the run goes on after.
-    ELASTOR_ASSIGN_OR_RETURN(tensorboard_, TensorBoardFile::Create(output_dir_, step_ + 1));
+    ELASTOR_ASSIGN_OR_RETURN(
+        tensorboard_, TensorBoardFile::Create(output_dir_, step_ + 1, SettingTexts(experiment_)));
   }
   ELASTOR_RETURN_IF_ERROR(
       WriteFileAtomically(PathOf(kExperimentFile), ExperimentText(WithAbsolutePaths(experiment_))));

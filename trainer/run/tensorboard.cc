@@ -141,6 +141,32 @@ void AddProfile(const SpectrumRecord& record, tensorboard::Summary* summary) {
                sum_squares, summary);
 }
 
+// The settings as HParams reads them: numbers as numbers, so that they have an axis.
+void AddSettings(const std::map<std::string, std::string>& settings,
+                 tensorboard::Summary* summary) {
+  tensorboard::HParams content;
+  for (const auto& [name, text] : settings) {
+    tensorboard::HParams::Value& value =
+        (*content.mutable_session_start_info()->mutable_hparams())[name];
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) {
+      value.set_number_value(number);
+    } else if (text == "true" || text == "false") {
+      value.set_bool_value(text == "true");
+    } else {
+      value.set_string_value(text);
+    }
+  }
+  tensorboard::Summary::Value* value = summary->add_value();
+  value->set_tag("_hparams_/session_start_info");
+  value->mutable_metadata()->mutable_plugin_data()->set_plugin_name("hparams");
+  value->mutable_metadata()->mutable_plugin_data()->set_content(content.SerializeAsString());
+  value->mutable_metadata()->set_data_class(tensorboard::Metadata::TENSOR);
+  value->mutable_tensor()->set_dtype(tensorboard::Tensor::FLOAT);
+  value->mutable_tensor()->mutable_tensor_shape()->add_dim();
+}
+
 Event EventOf(int64_t step) {
   Event event;
   event.set_step(step);
@@ -157,8 +183,9 @@ uint32_t MaskedCrc32c(const std::string& bytes) {
   return std::rotr(crc.checksum(), kRotation) + kMask;
 }
 
-StatusOr<std::unique_ptr<TensorBoardFile>> TensorBoardFile::Create(const std::string& directory,
-                                                                   int64_t first_step) {
+StatusOr<std::unique_ptr<TensorBoardFile>> TensorBoardFile::Create(
+    const std::string& directory, int64_t first_step,
+    const std::map<std::string, std::string>& settings) {
   // Later than the one before also where two are begun within a second, or the clock was put back.
   const int64_t seconds = std::max<int64_t>(std::time(nullptr), LastSeconds(directory) + 1);
   std::array<char, 32> digits;
@@ -173,6 +200,9 @@ StatusOr<std::unique_ptr<TensorBoardFile>> TensorBoardFile::Create(const std::st
   Event start = EventOf(first_step);
   start.mutable_session_log()->set_status(SessionLog::START);
   ELASTOR_RETURN_IF_ERROR(events->Write(std::move(start)));
+  Event shown;
+  AddSettings(settings, shown.mutable_summary());
+  ELASTOR_RETURN_IF_ERROR(events->Write(std::move(shown)));
   return events;
 }
 

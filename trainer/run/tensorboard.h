@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -22,8 +23,10 @@ class TensorBoardFile {
   // Makes a file in the directory whose name sorts after the files of the run's earlier processes.
   // first_step is the first step of this process's events; TensorBoard then drops events of earlier
   // files at this step or later.
-  static StatusOr<std::unique_ptr<TensorBoardFile>> Create(const std::string& directory,
-                                                           int64_t first_step);
+  // settings: names and texts that HParams shows beside the metrics.
+  static StatusOr<std::unique_ptr<TensorBoardFile>> Create(
+      const std::string& directory, int64_t first_step,
+      const std::map<std::string, std::string>& settings);
   ~TensorBoardFile() { std::fclose(file_); }
   TensorBoardFile(const TensorBoardFile&) = delete;
   TensorBoardFile& operator=(const TensorBoardFile&) = delete;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/report/chart_table.h"
 #include "core/report/csv.h"
 #include "core/report/html.h"
 
@@ -310,6 +311,90 @@ TEST(ScalingChartTest, PointsLawsAndResiduals) {
   series.points.clear();
   series.curve.clear();
   EXPECT_NE(ToSvg(chart).find("no data"), std::string::npos);
+}
+
+TEST(ScalingChartTest, NamesWhereThereIsRoom) {
+  ScalingChart chart = {.title = "t",
+                        .subtitle = {},
+                        .x = {.title = "x"},
+                        .y = {.title = "y"},
+                        .series = {{.name = "s", .points = {}}}};
+  const auto add = [&](double x, const std::string& label) {
+    chart.series[0].points.push_back({.mean = {.x = x, .y = 1}, .label = label});
+  };
+  // At one place are a name above the point, one below, and room for no third.
+  for (const char* name : {"above", "below", "nowhere"}) add(1, name);
+  add(9, "far");
+  const std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  for (const char* name : {">above<", ">below<", ">far<"}) EXPECT_EQ(Count(svg, name), 1u) << name;
+  EXPECT_EQ(Count(svg, ">nowhere<"), 0u);
+}
+
+TEST(LineChartTest, RawValuesStandBehindTheLine) {
+  LineChart chart = {
+      .title = "t",
+      .subtitle = {},
+      .x = {.title = "x"},
+      .y = {.title = "y"},
+      .series = {{.name = "s", .points = {{0, 1}, {1, 1}}, .raw = {{0, 0}, {1, 9}}}}};
+  const std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  const size_t raw = svg.find("class=\"c0 raw\""), line = svg.rfind("class=\"c0 line\"");
+  EXPECT_LT(raw, line);
+  // The axis reaches to the raw values.
+  EXPECT_EQ(Count(svg, ">8<"), 1u);
+}
+
+TEST(ChartTableTest, EveryPictureHasItsData) {
+  const auto csv = [](const auto& chart) { return ToText(TableOf(chart), ExportFormat::kCsv); };
+  LineChart line = {.title = "t",
+                    .subtitle = {},
+                    .x = {.title = "x"},
+                    .y = {.title = "y"},
+                    .series = {{.name = "a, b", .points = {{0, 0.1, 0, 0.2}, {1, kNan}}}}};
+  EXPECT_EQ(csv(line), "series,x,y,low,high\n\"a, b\",0,0.1,0,0.2\n\"a, b\",1,,,\n");
+  const std::string json = ToText(TableOf(line), ExportFormat::kJson);
+  EXPECT_EQ(Count(json, "\"series\": \"a, b\""), 2u);
+  EXPECT_EQ(Count(json, "\"high\": 0.2"), 1u);
+  EXPECT_EQ(Count(json, "\"low\": null"), 1u);
+  line.x.categories = {"first", "second"};
+  line.series = {{.name = "s", .points = {{1, 2}}, .raw = {{0, 3}}}};
+  EXPECT_EQ(csv(line),
+            "series,category,kind,x,y,low,high\ns,second,line,1,2,,\ns,first,raw,0,3,,\n");
+  const ScalingChart scaling = {.title = "t",
+                                .subtitle = {},
+                                .x = {.title = "x"},
+                                .y = {.title = "y"},
+                                .series = {{.name = "s",
+                                            .points = {{.mean = {4, 2, 1, 3},
+                                                        .runs = {1.5, 2.5},
+                                                        .fitted = 2.25,
+                                                        .held_out = {4, 7, 6, 8}}},
+                                            .curve = {{5, 6, 5, 7}}}},
+                                .front = {{4, 2}}};
+  EXPECT_EQ(csv(scaling),
+            "series,kind,x,y,low,high\ns,mean,4,2,1,3\ns,run,4,1.5,,\ns,run,4,2.5,,\n"
+            "s,fitted,4,2.25,,\ns,held_out,4,7,6,8\ns,law,5,6,5,7\n,front,4,2,,\n");
+  const DistributionChart distribution = {
+      .title = "t",
+      .subtitle = {},
+      .x_title = "x",
+      .distributions = {{.name = "d", .histogram = {3, 0}, .upper = 8}}};
+  EXPECT_EQ(csv(distribution), "name,low,high,rows\nd,0,4,3\nd,4,8,0\n");
+  const ForestChart forest = {.title = "t",
+                              .subtitle = {},
+                              .x_title = "x",
+                              .rows = {{.name = "f", .value = 1, .told_apart = true}}};
+  EXPECT_EQ(csv(forest), "name,told_apart,value,low,high\nf,yes,1,,\n");
+  const GridChart grid = {.title = "t",
+                          .subtitle = {},
+                          .x_title = "x",
+                          .y_title = "y",
+                          .columns = {"c1", "c2"},
+                          .rows = {"r"},
+                          .cells = {{.value = 1, .text = "one"}, {}}};
+  EXPECT_EQ(csv(grid), "row,column,text,note,value\nr,c1,one,,1\nr,c2,,,\n");
 }
 
 TEST(HeatMapTest, ACellAnElementByItsSize) {

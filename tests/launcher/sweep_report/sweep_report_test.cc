@@ -344,6 +344,54 @@ TEST_F(SweepReportTest, KernelsOfSizesAndOfRunsThatEndEarly) {
 }
 
 // Beyond 1,000 points of an arm not all are drawn, which the picture says.
+// What was tried, by the metric that chose, and what bounded the search; the front has names; and
+// the data of every picture beside it where they are asked for.
+TEST_F(SweepReportTest, ASearchAndTheDataOfItsPictures) {
+  Write(files_.Sweep(), R"(
+    name: "planted" base { model { mlp { hidden: 4 } } training { batch_size: 8 } }
+    axis { field: "training.seed" values: "1" }
+    tuning { metric: AUC random { trials: 3 } most_runs: 9 rungs: 2 })");
+  plan_.columns = {"training.seed", "stage", "optimizer.learning_rate", "tuning_warning"};
+  const auto add = [&](Stage stage, const std::string& rate, int64_t steps, double logloss) {
+    PlannedRun run;
+    run.folder = FolderName({"r"}, std::string(15, '0') + std::to_string(plan_.runs.size()));
+    run.stage = stage;
+    run.columns = {stage == Stage::kFinal ? "1" : "0", StageName(stage), rate, ""};
+    run.dense_parameters = run.multiply_adds = 100;
+    run.steps = steps;
+    run.samples = 8 * steps;
+    Write(files_.Experiment(run.folder), "model { mlp { hidden: 4 } }\n");
+    AddResults(run, logloss);
+    plan_.runs.push_back(run);
+  };
+  // By AUC, 1.2 less the logloss here.
+  for (const auto& [rate, logloss] : {std::pair("0.001", 0.6), {"0.002", 0.5}, {"0.004", 0.7}}) {
+    add(Stage::kTune, rate, 5, logloss);
+  }
+  for (const auto& [rate, logloss] : {std::pair("0.002", 0.45), {"0.001", 0.55}}) {
+    add(Stage::kTune, rate, 10, logloss);
+  }
+  add(Stage::kFinal, "0.002", 10, 0.44);
+  plan_.tuned.push_back({.name = "r",
+                         .chosen = "optimizer.learning_rate=0.002",
+                         .metric = "auc",
+                         .value = 0.75,
+                         .warning = {},
+                         .bound = "the budget of 9 runs allows 3 random combinations",
+                         .failure = {}});
+  ASSERT_TRUE(WritePlan(plan_, files_).ok());
+  ASSERT_TRUE(WriteSweepReport(files_, {}, ExportFormat::kCsv).ok());
+  EXPECT_TRUE(Holds(
+      Read("report.html"),
+      "<li>r: optimizer.learning_rate=0.002 had the best validation AUC, 0.75000, of 5 trials. "
+      "Not all was tried: the budget of 9 runs allows 3 random combinations.</li>"));
+  EXPECT_EQ(Read("tuning_1.csv"),
+            "series,kind,x,y,low,high\n5 steps,mean,0.001,0.6,,\n5 steps,mean,0.002,0.7,,\n"
+            "5 steps,mean,0.004,0.5,,\n10 steps,mean,0.002,0.75,,\n10 "
+            "steps,mean,0.001,0.6499999999999999,,\n");
+  EXPECT_TRUE(Holds(Read("logloss_by_cost.csv"), ",front,8000,0.44,,\n"));
+}
+
 TEST_F(SweepReportTest, ThinnedClouds) {
   Plant({.sizes = 1, .seeds = 3});
   Write(

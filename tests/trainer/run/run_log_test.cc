@@ -582,6 +582,10 @@ TEST_F(RunLogTest, ProgressInAFileIsPlainLines) {
 TEST_F(RunLogTest, RecordsForTensorBoard) {
   ASSERT_EQ(Crc32c("123456789"), 0xE3069283);  // RFC 3720
   tensorboard_ = true;
+  experiment_.mutable_data()->set_path("data");
+  experiment_.mutable_model()->mutable_mlp()->set_batch_norm(true);
+  experiment_.mutable_optimizer()->set_learning_rate(0.25);
+  ResolveDefaults(&experiment_);
   const auto records_in = [&](const std::string& file) { return EventsOf(Read(file)); };
   const auto event_files = [&] {
     std::set<std::string> names;
@@ -617,28 +621,37 @@ TEST_F(RunLogTest, RecordsForTensorBoard) {
     // Each is in the file as soon as Append returns.
     ASSERT_EQ(event_files().size(), 1U);
     const std::vector<tensorboard::Event> events = records_in(*event_files().begin());
-    ASSERT_EQ(events.size(), 6U);
-    EXPECT_THAT(ValuesOf(events[5]),
+    ASSERT_EQ(events.size(), 7U);
+    EXPECT_THAT(ValuesOf(events[6]),
                 ElementsAre("scoring_rank/stable=1.5", "scoring_rank/entropy=2.5"));
     EXPECT_EQ(events[0].file_version(), "brain.Event:2");
     EXPECT_EQ(events[1].session_log().status(), tensorboard::SessionLog::START);
     EXPECT_EQ(events[1].step(), 1);
-    EXPECT_EQ(events[2].step(), 10);
-    EXPECT_GT(events[2].wall_time(), 1.7e9);
-    EXPECT_THAT(ValuesOf(events[2]),
+    const tensorboard::Summary::Value& settings = events[2].summary().value(0);
+    EXPECT_EQ(settings.metadata().plugin_data().plugin_name(), "hparams");
+    tensorboard::HParams shown;
+    ASSERT_TRUE(shown.ParseFromString(settings.metadata().plugin_data().content()));
+    const auto& hparams = shown.session_start_info().hparams();
+    EXPECT_EQ(hparams.at("optimizer.learning_rate").number_value(), 0.25);
+    EXPECT_EQ(hparams.at("model").string_value(), "MLP");
+    EXPECT_EQ(hparams.at("model.mlp.batch_norm").bool_value(), true);
+    EXPECT_FALSE(hparams.contains("data.path"));
+    EXPECT_EQ(events[3].step(), 10);
+    EXPECT_GT(events[3].wall_time(), 1.7e9);
+    EXPECT_THAT(ValuesOf(events[3]),
                 ElementsAre("train/loss=0.5", "train/l2=0", "train/learning_rate=0.25",
                             "train/gradient_norm=0", "train/samples_per_s=100"));
     EXPECT_THAT(
-        ValuesOf(events[3]),
+        ValuesOf(events[4]),
         ElementsAre("validation/auc=0.75", "validation/logloss=0.5", "validation/click/auc=0.75",
                     "validation/click/logloss=0.5", "validation/buy/auc=0.75",
                     "validation/buy/logloss=0.5", "validation/buy/gauc=0.625"));
     EXPECT_THAT(
-        ValuesOf(events[4]),
+        ValuesOf(events[5]),
         ElementsAre("stable_rank/tokens=1.5",
                     "stable_rank_of_rows/tokens: 1 1.0625 1.125 1.1875 | 3 0 1",
                     "entropy_rank/tokens=0", "singular_values/tokens: 0.5 1.5 2.5 | 1 0.5"));
-    const tensorboard::Histogram& ranks = events[4].summary().value(1).histo();
+    const tensorboard::Histogram& ranks = events[5].summary().value(1).histo();
     EXPECT_EQ(ranks.num(), 4);
     EXPECT_EQ(ranks.sum(), 6);
     EXPECT_EQ(ranks.sum_squares(), 4 * (1.5 * 1.5 + 0.5 * 0.5));
@@ -647,7 +660,7 @@ TEST_F(RunLogTest, RecordsForTensorBoard) {
   ASSERT_TRUE(Continue(10).ok());
   ASSERT_EQ(event_files().size(), 2U);
   const std::vector<tensorboard::Event> events = records_in(*event_files().rbegin());
-  ASSERT_EQ(events.size(), 2U);
+  ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[1].step(), 11);
   tensorboard_ = false;
   ASSERT_TRUE(Continue(10).ok());
@@ -656,7 +669,7 @@ TEST_F(RunLogTest, RecordsForTensorBoard) {
 
 TEST_F(RunLogTest, AFullDiskUnderTensorBoardIsTold) {
   std::filesystem::create_directory(directory_);
-  const auto file = TensorBoardFile::Create(directory_, 1);
+  const auto file = TensorBoardFile::Create(directory_, 1, {});
   ASSERT_TRUE(file.ok()) << file.status().message();
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
