@@ -118,8 +118,8 @@ class Json {
   Json* end() { return const_cast<Json*>(std::as_const(*this).end()); }
 
   // The text, on one line, or with so many spaces a level and a line for each value. Bytes that are
-  // not UTF-8 become U+FFFD, numbers that are not finite null. Characters that steer a terminal or the
-  // direction of writing are escaped.
+  // not UTF-8 become U+FFFD, numbers that are not finite null. Characters that steer a terminal or
+  // the direction of writing are escaped.
   std::string dump(int indent = -1) const;
   // The same on one line, with escapes in the place of characters beyond ASCII.
   std::string AsciiText() const;
