@@ -17,8 +17,10 @@ source tools/environment.sh
 left_out=(
   //tests/core/base:exhausted_test  # its limits of address space leave the sanitizer no room
   //tests/core/kernels:isa_symbols_test  # the sanitizer adds symbols to the kernels' objects
+  //tests/faults:few_runs_test  # preloads a library, which the sanitizer wants to be first
   //tests/system:avx2_only_test  # QEMU cannot hold the sanitizer's memory
   //tests/system:memory_mistakes_test  # limits of address space, too
+  //tests/system:ranks_mistakes_test  # preloads a library, too
   //tests/system:modes_test  # compares the memory that is told with the memory that is taken
 )
 exec bazel test --config=asan --keep_going --build_tests_only -- "$@" "${left_out[@]/#/-}"
