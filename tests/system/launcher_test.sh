@@ -184,7 +184,9 @@ grep --quiet ' start ' "$work/log" && fail 'a tuning again: something was traine
 
 # One launcher at a time; a signal stops it with checkpoints.
 begin_sweep "$work/long" --set=base.training.epochs=2000
-until grep --quiet --no-messages '"event":"train"' "$work"/long/runs/*/metrics.jsonl || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
+until grep --quiet ' resume ' "$work/long.log" || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
+begun=$(records "$work/long")
+until [[ $(records "$work/long") -gt $begun ]] || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
 expect_line 2 'is at work there' sweep "$work/long" --set=base.training.epochs=2000
 "$launcher" --status --output_dir="$work/long" | grep --quiet ' running  ' ||
   fail '--status: no run is running'
