@@ -124,7 +124,11 @@ StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(const std::string
 Status DatasetWriter::Prepare() {
   const auto check_is_empty = [this]() -> Status {
     ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(path_));
-    return names.empty() ? OkStatus() : UserError(path_ + ": output_dir exists and is not empty");
+    if (names.empty()) return OkStatus();
+    // A kill right after the set was published leaves this beside it.
+    std::error_code ignored;
+    if (names.count(kMetaFile) > 0) std::filesystem::remove(path_ + "/" + kBegunFile, ignored);
+    return UserError(path_ + ": output_dir exists and is not empty");
   };
   for (bool in_place = false; !in_place;) {
     ELASTOR_RETURN_IF_ERROR(check_is_empty());

@@ -10,11 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/file.h"
 #include "tests/trainer/prepare/prepare_reference.h"
 #include "tests/trainer/prepare/scratch.h"
 
@@ -84,6 +86,17 @@ TEST(InterruptedTest, KilledAnywhereThenRunAgainGivesTheSameBytes) {
     ExpectSameSets(whole_dir, options.output_dir);
   }
   EXPECT_GT(kills, 8);
+}
+
+// As a kill leaves it that comes right after the set was published.
+TEST(InterruptedTest, TheNextCommandClearsWhatToldHowToGoOn) {
+  const PrepareOptions options = TwoFileOptions("published");
+  ASSERT_TRUE(Prepare(options).ok());
+  const std::string begun = options.output_dir + "/begun.json";
+  ASSERT_TRUE(WriteFileAtomically(begun, "{}").ok());
+  EXPECT_EQ(Prepare(options).status().message(),
+            options.output_dir + ": output_dir exists and is not empty");
+  EXPECT_FALSE(std::filesystem::exists(begun));
 }
 
 // Going on with another memory, and so with other ranges of times.

@@ -162,13 +162,22 @@ Texts SkippedNames(const Dialect& dialect, const Texts& records) {
   return are_names ? names : Texts();
 }
 
+// Whether the skipped records stand over a header, and so are titles, whatever number of words they
+// have.
+bool AreTitles(const Dialect& dialect, const Texts& records) {
+  if (dialect.skipped == 0) return false;
+  const Texts names = SplitLine(dialect.schema, records[dialect.skipped]);
+  if (DifferFromRows(names, LookBelow(dialect, records, names))) return true;
+  return records[dialect.skipped - 1].starts_with('#') && IsHeader(dialect, records, names);
+}
+
 }  // namespace
 
 Header FindHeader(const Dialect& dialect, const Texts& records) {
   Header header;
   header.schema = dialect.schema;
   header.first_row = dialect.skipped;
-  Texts names = SkippedNames(dialect, records);
+  Texts names = AreTitles(dialect, records) ? Texts() : SkippedNames(dialect, records);
   if (names.size() == dialect.columns) {
     header.named = true;
     header.fault = "it has a delimiter behind the last name";

@@ -99,5 +99,13 @@ TEST(HeaderTest, StandsBehindSkippedLines) {
   EXPECT_FALSE(HasHeader({"a,b,c", "1,2", "3,4"}, 2, 1));
 }
 
+TEST(HeaderTest, ATitleOfManyWordsIsNoHeader) {
+  EXPECT_TRUE(HasHeader({"exported,by,us", "a,b", "1,x", "2,x"}, 2, 1));
+  EXPECT_TRUE(HasHeader({"# exported,by,us", "a,b", "x,y", "z,y"}, 2, 1));
+  // The first row may differ from all others.
+  EXPECT_EQ(Find({"a,b,c", "x,y", "z,y", "w,v"}, 2, 1).fault, "it has 3 names for 2 columns");
+  EXPECT_EQ(Find({"# a,b,c", "1,5", "2,7"}, 2, 1).fault, "it has 3 names for 2 columns");
+}
+
 }  // namespace
 }  // namespace elastor
