@@ -79,7 +79,7 @@ expect_mistake "libgone.so: cannot open shared object file: No such file or dire
 expect_mistake 'libelastor_openmpi.so: is of another build than this program' \
   env LD_LIBRARY_PATH="$work/other_part" OMPI_COMM_WORLD_SIZE=2 "$trainer" "${tiny[@]}" "$new"
 expect_mistake 'libelastor_openmpi.so: cannot open shared object file: No such file or directory; expected it beside' \
-  env OMPI_COMM_WORLD_SIZE=2 "$work/alone/trainer" "${tiny[@]}" "$new"
+  env --unset=LD_LIBRARY_PATH OMPI_COMM_WORLD_SIZE=2 "$work/alone/trainer" "${tiny[@]}" "$new"
 expect_mistake '--output_dir: missing' "$trainer" "${tiny[@]}"
 expect_mistake 'data.path: empty' "$trainer" --experiment="$work/tiny.textproto" "$new"
 expect_mistake '--experiment: missing' "$trainer"
