@@ -29,6 +29,7 @@ constexpr double kBracketShare = 0.9;
 constexpr double kListShare = 0.02;    // of the values of a list have several items
 constexpr double kRecurShare = 0.9;    // of these consist of items that other values have
 constexpr double kMaybeShare = 0.5;    // the same, of what may be a list
+constexpr double kNamedShare = 0.05;   // of the values of what its name calls a list have several
 constexpr size_t kMostValues = 20000;  // are looked at for their items
 
 // What a character separates in a column's values.
@@ -268,8 +269,11 @@ ListFinding FindList(const SampleColumn& column, bool named, std::string_view de
       return found;
     }
     ListFinding::Kind kind = KindOf(items, separator, column.count);
-    if (kind == ListFinding::kMaybe && named && items.varies() && IsListName(column.name)) {
-      kind = ListFinding::kList;
+    if (named && items.varies() && IsListName(column.name)) {
+      const bool some =
+          static_cast<double>(items.several) >= kNamedShare * static_cast<double>(items.values);
+      if (kind == ListFinding::kMaybe) kind = ListFinding::kList;
+      if (kind == ListFinding::kNone && some) kind = ListFinding::kMaybe;
     }
     if (kind == ListFinding::kNone || (kind == ListFinding::kMaybe && found.kind == kind)) continue;
     found.kind = kind;

@@ -40,6 +40,13 @@ TEST(ListsTest, HistoriesOfIdsHardlyRepeat) {
   EXPECT_EQ(FindIn({"i7", "i41 i9", "i3", "i12 i40"}).kind, ListFinding::kList);
 }
 
+TEST(ListsTest, ANameMakesAFewValuesADoubt) {
+  const Texts values = {"ivory saffron", "amber", "teal", "umber", "violet", "cement", "pepper"};
+  EXPECT_EQ(FindList(ColumnOf("colors", values), true, "").kind, ListFinding::kMaybe);
+  EXPECT_EQ(FindList(ColumnOf("title", values), true, "").kind, ListFinding::kNone);
+  EXPECT_EQ(FindList(ColumnOf("colors", values), false, "").kind, ListFinding::kNone);
+}
+
 TEST(ListsTest, BlanksAroundItemsAreNotOfThem) {
   for (const std::string between : {" | ", ", ", "| ", " ;"}) {
     const ListFinding found = FindIn(Materials(between));
