@@ -273,6 +273,28 @@ expect_line 2 "reads what the model's folder tells" \
   "$trainer" --mode=export --experiment=tiny.textproto --model=MLP/model --output_dir=mistake
 expect_line 2 'MLP: is a run' "$trainer" --mode=export --model=MLP --output_dir=mistake
 
+# A side table is read as in training, and is the same file.
+awk 'BEGIN { for (i = 0; i < 60; i += 2) printf "i%d::%d.5::m%d\n", i, i % 7, i % 5 }' >items
+{ cat tsv.textproto && cat <<'SCHEMA'; } >side.textproto
+fields { name: "maker" column: "m" type: CATEGORICAL }
+fields { name: "weight" column: "w" type: NUMERIC }
+lookup { file: "items" by: "item" key: "k" columns: ["k", "w", "m"] delimiter: "::" }
+SCHEMA
+"$prepare" --schema=side.textproto --input=train.tsv --test_input=test.tsv --output_dir=side_data \
+  >prepare.log 2>&1 || fail "prepare: $(cat prepare.log)"
+grep --quiet '^missing_item_in_items=[1-9]' prepare.log || fail "no missing keys: $(cat prepare.log)"
+"$trainer" --experiment=tiny.textproto --set=data.path=side_data --output_dir=side >train.log 2>&1 ||
+  fail "train: $(cat train.log)"
+"$trainer" --experiment=tiny.textproto --set=data.path=side_data --mode=predict --split=test \
+  --model=side/model --output_dir=side_predicted >train.log 2>&1 || fail "predict: $(cat train.log)"
+score side/model --input=test.tsv | expect_same 'side' side_predicted/predictions.csv
+score side/model --input=nolabel.tsv | probabilities |
+  expect_same 'side, no label' <(probabilities <side_predicted/predictions.csv)
+echo 'i1::1::m1' >>items
+expect_line 2 'items: has the hash ' "$trainer" --mode=predict --model=side/model --input=test.tsv
+rm items
+expect_line 2 'items: stat: No such file' "$trainer" --mode=predict --model=side/model --input=test.tsv
+
 cat >planted.textproto <<'SCHEMA'
 name: "planted"
 layout: SYNTHETIC

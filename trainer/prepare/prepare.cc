@@ -31,6 +31,7 @@
 #include "trainer/prepare/rows/time_splits.h"
 #include "trainer/prepare/run_identity.h"
 #include "trainer/prepare/schema_file.h"
+#include "trainer/prepare/side_tables.h"
 #include "trainer/prepare/text_pass.h"
 #include "trainer/prepare/values/data_warnings.h"
 #include "trainer/prepare/values/encoding_state.h"
@@ -190,6 +191,10 @@ Status TextRun::Run() {
       TextPassResult text,
       RunTextPass(options_, plan_, inputs_, {Work("segments"), rows_.get(), values_.get()}, pool_));
   report_->bad_rows = text.bad_rows;
+  for (int i = 0; i < options_.schema.lookup_size(); ++i) {
+    const Lookup& lookup = options_.schema.lookup(i);
+    report_->missing_keys.emplace_back(lookup.by() + "_in_" + lookup.file(), text.missing_keys[i]);
+  }
   report_->text_bytes = text.text_bytes;
   report_->segments = static_cast<int64_t>(text.runs.size());
   ELASTOR_RETURN_IF_ERROR(CheckRows(text));
@@ -438,6 +443,7 @@ StatusOr<PrepareReport> Prepare(const PrepareOptions& given) {
   const double cpu_begin = CpuSeconds();
   PrepareOptions options = given;
   ELASTOR_RETURN_IF_ERROR(CheckOptions(options));
+  ELASTOR_RETURN_IF_ERROR(NoteHashes(&options.schema));
   ThreadPool pool(options.threads);
   PrepareReport report;
   const DatasetInfo info = WriterOf(options.schema).info(options.schema);

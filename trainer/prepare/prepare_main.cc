@@ -84,6 +84,7 @@ std::string ReportText(const PrepareReport& report) {
   }
   add_count("ids", report.ids);
   add_count("bad_rows", report.bad_rows);
+  for (const auto& [lookup, rows] : report.missing_keys) add_count("missing_" + lookup, rows);
   add("seconds", 3, report.seconds);
   if (report.text_bytes > 0) {
     const double megabytes = static_cast<double>(report.text_bytes) * 1e-6;

@@ -49,6 +49,8 @@ struct PrepareReport {
   int64_t rows[3] = {0, 0, 0};  // by Split
   int64_t ids = 0;              // table rows of all tables together
   int64_t bad_rows = 0;
+  // Of every lookup, "movieId_in_movies.csv": rows whose key its file lacks.
+  std::vector<std::pair<std::string, int64_t>> missing_keys;
   int64_t text_bytes = 0;  // of all inputs, unpacked
   int64_t work_bytes = 0;  // of all working files, which are gone
   int64_t segments = 0;

@@ -44,7 +44,9 @@ StatusOr<std::string> RunIdentity(const PrepareOptions& options) {
   Json identity;
   identity["version"] = kWorkVersion;
   std::string schema;
-  google::protobuf::TextFormat::PrintToString(options.schema, &schema);
+  Schema of_rows = options.schema;
+  for (Lookup& lookup : *of_rows.mutable_lookup()) lookup.clear_xxh3();  // among the inputs
+  google::protobuf::TextFormat::PrintToString(of_rows, &schema);
   identity["schema"] = schema;
   identity["inputs"] = Json::array();
   for (const auto& [paths, split] :
@@ -54,6 +56,11 @@ StatusOr<std::string> RunIdentity(const PrepareOptions& options) {
       ELASTOR_ASSIGN_OR_RETURN(const Json file, FileIdentity(path, split));
       identity["inputs"].push_back(file);
     }
+  }
+  for (const Lookup& lookup : options.schema.lookup()) {
+    ELASTOR_ASSIGN_OR_RETURN(Json file, FileIdentity(lookup.file(), "lookup"));
+    file["head"] = lookup.xxh3();
+    identity["inputs"].push_back(file);
   }
   identity["vocabulary_from"] = nullptr;
   if (!options.vocabulary_from.empty()) {

@@ -10,12 +10,14 @@
 #include <set>
 
 #include "core/base/file.h"
+#include "core/base/hash_text.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/fields/text_message.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/pair_lines.h"
+#include "trainer/prepare/rows/side_table.h"
 #include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
@@ -36,6 +38,10 @@ constexpr auto kRules = PartOfLayouts<&LayoutRow::rules>();
 bool HasControlCharacter(const std::string& text) {
   return std::any_of(text.begin(), text.end(),
                      [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+bool Has(const google::protobuf::RepeatedPtrField<std::string>& list, const std::string& text) {
+  return std::ranges::find(list, text) != list.end();
 }
 
 bool IsCategorical(Field::Type type) {
@@ -157,18 +163,15 @@ Status CheckLabel(const Field& field, const Schema& schema) {
   if (texts && field.positive().empty()) {
     return UserError("negative is given without positive; expected the texts that are 1, too");
   }
-  const auto has = [](const auto& list, const std::string& text) {
-    return std::ranges::find(list, text) != list.end();
-  };
   for (const std::string& text : field.positive()) {
-    if (has(field.negative(), text)) {
+    if (Has(field.negative(), text)) {
       return UserError(Shown(text) + " is positive and negative; expected one of them");
     }
   }
   for (const std::string& text : schema.null()) {
     float label;
     double number;
-    const bool value = texts ? has(field.positive(), text) || has(field.negative(), text)
+    const bool value = texts ? Has(field.positive(), text) || Has(field.negative(), text)
                        : field.has_at_least() ? ParseNumber(text, &number)
                                               : ParseLabel(text, &label);
     if (value) return UserError("null " + Shown(text) + " is also a value of this label");
@@ -303,7 +306,12 @@ Status CheckPlace(const Schema& schema, int number) {
   for (int i = 0; i < number; ++i) {
     if (schema.fields(i).name() == field.column()) return OkStatus();
   }
-  return Wrong("column", Shown(field.column()), "an earlier field, as there is no header");
+  for (const Lookup& lookup : schema.lookup()) {
+    if (Has(lookup.columns(), field.column())) return OkStatus();
+  }
+  return Wrong("column", Shown(field.column()),
+               std::string("an earlier field, as there is no header") +
+                   (schema.lookup().empty() ? "" : ", or a column of a lookup"));
 }
 
 // Gives a field that shares the encoding of the one it shares.
@@ -355,6 +363,63 @@ Status CheckLines(const Schema& schema) {
     if (cut || text.find_first_of("\n\r") != text.npos) {
       return Wrong("null", Shown(text), "a text that can stand between two delimiters");
     }
+  }
+  return OkStatus();
+}
+
+// A column that two tables have, or that hides one of rows without a header. What a header names is
+// known later.
+Status CheckLookupColumn(const Schema& schema, const std::string& column,
+                         std::set<std::string>* columns) {
+  if (column.empty() || HasControlCharacter(column)) {
+    return Wrong("a column", Shown(column), "a name");
+  }
+  if (!columns->insert(column).second) {
+    return UserError("column " + Shown(column) + " stands twice in lookups; expected it once");
+  }
+  if (schema.header()) return OkStatus();
+  for (const Field& field : schema.fields()) {
+    if (field.name() != column || field.column() == column) continue;
+    return UserError("column " + Shown(column) +
+                     " is also a field of the rows; expected another name, or column: " +
+                     Shown(column) + " in that field");
+  }
+  return OkStatus();
+}
+
+Status CheckLookup(const Schema& schema, const Lookup& lookup, std::set<std::string>* columns) {
+  if (lookup.by().empty()) return UserError("by is missing; expected a column of the rows");
+  if (lookup.key().empty()) return UserError("key is missing; expected a column of the file");
+  if (lookup.columns().empty()) return UserError("columns are missing; expected one or more");
+  if (!lookup.xxh3().empty() && !IsHashText(lookup.xxh3())) {
+    return Wrong("xxh3", Shown(lookup.xxh3()), "16 hex digits");
+  }
+  const Schema table = TableSchema(schema, lookup);
+  ELASTOR_RETURN_IF_ERROR(CheckLines(table));
+  const int64_t keys = std::ranges::count(lookup.columns(), lookup.key());
+  if (table.header() && keys > 0) {
+    return UserError("key " + Shown(lookup.key()) + " is among columns; expected the others alone");
+  }
+  if (!table.header() && keys != 1) {
+    return UserError("key " + Shown(lookup.key()) + " is " + (keys == 0 ? "not" : "twice") +
+                     " among columns; expected all columns of the file there, as it has no header");
+  }
+  for (const std::string& column : lookup.columns()) {
+    if (column == lookup.key()) continue;
+    ELASTOR_RETURN_IF_ERROR(CheckLookupColumn(schema, column, columns));
+  }
+  return OkStatus();
+}
+
+Status CheckLookups(const Schema& schema) {
+  if (!schema.lookup().empty() && !HasColumns(schema)) {
+    return UserError("lookup is for " + LayoutsOfColumns());
+  }
+  std::set<std::string> columns;  // of all lookups
+  for (const Lookup& lookup : schema.lookup()) {
+    if (lookup.file().empty()) return UserError("lookup: file is missing; expected a path");
+    const Status status = CheckLookup(schema, lookup, &columns);
+    if (!status.ok()) return UserError(LookupPlace(lookup.file()) + status.message());
   }
   return OkStatus();
 }
@@ -441,6 +506,7 @@ Status CheckSchema(Schema* schema) {
     return UserError("rows_per_block must be 1 to 2^20");
   }
   ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
+  ELASTOR_RETURN_IF_ERROR(CheckLookups(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckOwnFields(*schema));
   if (schema->sort_by_time() && !HasTime(*schema)) {

@@ -15,6 +15,7 @@
 #include "trainer/prepare/layouts.h"
 #include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/row_parser.h"
+#include "trainer/prepare/side_tables.h"
 #include "trainer/prepare/split_ranges.h"
 
 namespace elastor {
@@ -29,6 +30,7 @@ constexpr double kVocabularyShare = 0.6;
 Schema WithoutLabels(const Schema& schema) {
   std::set<std::string> shared;
   for (const Field& field : schema.fields()) shared.insert(field.column());
+  for (const Lookup& lookup : schema.lookup()) shared.insert(lookup.by());
   Schema rest = schema;
   rest.clear_fields();
   for (const Field& field : schema.fields()) {
@@ -116,7 +118,9 @@ class TextPass {
   const TextPassFiles files_;
   ThreadPool* const pool_;
   std::unique_ptr<Inputs> inputs_;
-  const size_t labelled_;  // inputs before the unlabelled ones
+  SideTables tables_;
+  int64_t memory_bytes_ = 0;  // without the side tables
+  const size_t labelled_;     // inputs before the unlabelled ones
   std::unique_ptr<RowParser> parser_, unlabelled_parser_;
   std::unique_ptr<SegmentLog> journal_;
   std::atomic<bool> failed_{false};
@@ -132,6 +136,9 @@ class TextPass {
 Status TextPass::Open() {
   const Schema& schema = options_.schema;
   ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, schema));
+  ELASTOR_ASSIGN_OR_RETURN(tables_, ReadSideTables(schema, options_.memory_bytes / 2));
+  memory_bytes_ = options_.memory_bytes;
+  for (const SideTable& table : tables_) memory_bytes_ -= table.bytes();
   ELASTOR_ASSIGN_OR_RETURN(parser_, MakeParser(schema, 0, labelled_));
   ELASTOR_ASSIGN_OR_RETURN(unlabelled_parser_,
                            MakeParser(WithoutLabels(schema), labelled_, paths_.size()));
@@ -152,7 +159,7 @@ StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(const Schema& schema, 
   ELASTOR_ASSIGN_OR_RETURN(
       std::unique_ptr<RowParser> parser,
       RowParser::Create(schema, inputs_->header(begin), paths_[begin],
-                        begin < labelled_ ? Labels::kRequired : Labels::kOptional));
+                        begin < labelled_ ? Labels::kRequired : Labels::kOptional, tables_));
   for (size_t i = begin + 1; schema.header() && i < end; ++i) {
     ELASTOR_RETURN_IF_ERROR(parser->CheckHeader(inputs_->header(i), paths_[i]));
   }
@@ -217,6 +224,10 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
   for (size_t i = 0; i < plan_.ids.size(); ++i) {
     if (plan_.ids[i].bag) draft->segment.cut_values[i] += parsed->cut_values[plan_.ids[i].place];
   }
+  draft->segment.missing_keys.resize(tables_.size(), 0);
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    draft->segment.missing_keys[i] += parsed->missing_keys[i];
+  }
   draft->text_bytes += chunk.text_bytes;
   rows_ += chunk.rows;
   text_read_ += chunk.text_bytes;
@@ -229,11 +240,11 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
 void TextPass::AddSegment(const Segment& segment) {
   result_.runs.push_back(segment.runs);
   for (size_t i = 0; i < plan_.ids.size(); ++i) result_.cut_values[i] += segment.cut_values[i];
+  for (size_t i = 0; i < tables_.size(); ++i) result_.missing_keys[i] += segment.missing_keys[i];
 }
 
 bool TextPass::Full(const Draft& draft) const {
-  const double limit =
-      kVocabularyShare * static_cast<double>(options_.memory_bytes) / pool_->threads();
+  const double limit = kVocabularyShare * static_cast<double>(memory_bytes_) / pool_->threads();
   int64_t bytes = 0;
   for (const Vocabulary& vocabulary : draft.vocabularies) bytes += vocabulary.bytes();
   return draft.text_bytes >= options_.segment_bytes || static_cast<double>(bytes) > limit;
@@ -282,6 +293,7 @@ void TextPass::Report() {
 
 StatusOr<TextPassResult> TextPass::Run() {
   result_.cut_values.assign(plan_.ids.size(), 0);
+  result_.missing_keys.assign(options_.schema.lookup_size(), 0);
   ELASTOR_RETURN_IF_ERROR(Open());
   pool_->Run([this](int) {
     const Status status = Work();

@@ -19,6 +19,7 @@ struct TextPassResult {
   std::vector<SpilledChunk> chunks;         // in the order of the inputs
   std::vector<std::vector<ValueRun>> runs;  // by segment, then by column of PreparePlan::ids
   std::vector<int64_t> cut_values;          // by column: how many bags had no room for
+  std::vector<int64_t> missing_keys;        // by lookup: rows whose key the side table lacks
   int64_t bad_rows = 0;
   int64_t text_bytes = 0;
 };

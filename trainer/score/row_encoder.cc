@@ -67,6 +67,7 @@ template <typename LeftOut>
 Schema WithoutColumns(const Schema& schema, const LeftOut& left_out) {
   std::set<std::string> shared;
   for (const Field& field : schema.fields()) shared.insert(field.column());
+  for (const Lookup& lookup : schema.lookup()) shared.insert(lookup.by());
   Schema rest = schema;
   rest.clear_fields();
   for (const Field& field : schema.fields()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/row_parser.h"
+#include "trainer/prepare/side_tables.h"
 #include "trainer/records/run_files.h"
 #include "trainer/score/row_encoder.h"
 #include "trainer/score/scorer.h"
@@ -71,9 +73,10 @@ struct Piece {
 class Scoring {
  public:
   Scoring(const ScoreRowsOptions& options, const Scorer* scorer, const RowEncoder* encoder,
-          ThreadPool* pool, Lines* lines)
+          const SideTables* tables, ThreadPool* pool, Lines* lines)
       : scorer_(*scorer),
         encoder_(*encoder),
+        tables_(*tables),
         pool_(*pool),
         lines_(*lines),
         inputs_(options.inputs),
@@ -123,6 +126,7 @@ class Scoring {
 
   const Scorer& scorer_;
   const RowEncoder& encoder_;
+  const SideTables& tables_;
   ThreadPool& pool_;
   Lines& lines_;
   const std::vector<std::string> inputs_;
@@ -160,7 +164,7 @@ Status Scoring::Begin(const std::string& name, std::string* text, int64_t* lines
   if (!header) first_line = text->substr(0, EndOfRow(*text, 0));
   if (parser_ == nullptr) {
     ELASTOR_ASSIGN_OR_RETURN(parser_, RowParser::Create(encoder_.SchemaOf(first_line), first_line,
-                                                        name, Labels::kOptional));
+                                                        name, Labels::kOptional, tables_));
   } else if (header) {
     ELASTOR_RETURN_IF_ERROR(parser_->CheckHeader(first_line, name));
   }
@@ -290,9 +294,11 @@ Status ScoreRows(const ScoreRowsOptions& options) {
   ELASTOR_ASSIGN_OR_RETURN(
       const std::unique_ptr<RowEncoder> encoder,
       RowEncoder::Open(*scorer->model().metadata.encoding, DirectoryToRead(options.model_dir)));
+  ELASTOR_ASSIGN_OR_RETURN(const SideTables tables,
+                           ReadSideTables(encoder->schema(), std::numeric_limits<int64_t>::max()));
   const double loaded = SecondsSince(start);
   ELASTOR_ASSIGN_OR_RETURN(Lines lines, Lines::Open(options.output_dir));
-  Scoring scoring(options, scorer.get(), encoder.get(), &pool, &lines);
+  Scoring scoring(options, scorer.get(), encoder.get(), &tables, &pool, &lines);
   ELASTOR_RETURN_IF_ERROR(scoring.Run());
   ELASTOR_RETURN_IF_ERROR(lines.Commit());
   const double seconds = SecondsSince(start) - loaded;

@@ -165,6 +165,39 @@ TEST(InterruptedTest, WhatIsFinishedIsNotDoneAgain) {
   ExpectSameSets(whole_dir, options.output_dir);
 }
 
+// A killed run has counted keys that it does not look up again.
+TEST(InterruptedTest, ASideTableIsAnInput) {
+  const std::string table = WriteScratch("table", "k1\ta\nk2\tb\n");
+  std::string text;
+  for (int i = 0; i < 200000; ++i)
+    text += (i % 4 == 0 ? "0\tk" : "1\tk") + std::to_string(i % 5) + "\n";
+  PrepareOptions options =
+      OptionsOf("lookup { file: '" + table +
+                    "' by: 'key' key: 'k' columns: ['k', 'v'] }"
+                    "fields { name: 'y' type: LABEL } fields { name: 'key' type: CATEGORICAL }"
+                    "fields { name: 'word' column: 'v' type: CATEGORICAL }",
+                {WriteScratch("in", text)}, "whole");
+  options.segment_bytes = 1;
+  const auto whole = Prepare(options);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  ASSERT_EQ(whole->missing_keys.size(), 1u);
+  EXPECT_EQ(whole->missing_keys[0], std::pair("key_in_" + table, int64_t{120000}));
+  const std::string whole_dir = options.output_dir;
+  options.output_dir = ScratchPath("killed");
+  ASSERT_TRUE(PrepareKilledAt(options, 3));
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->missing_keys, whole->missing_keys);
+  ASSERT_FALSE(FileBytes(whole_dir + "/train.rows").empty());
+  EXPECT_EQ(FileBytes(whole_dir + "/train.rows"), FileBytes(options.output_dir + "/train.rows"));
+
+  std::filesystem::remove_all(options.output_dir);
+  ASSERT_TRUE(PrepareKilledAt(options, 3));
+  WriteScratch("table", "k1\ta\nk2\tc\n");
+  const Status status = Prepare(options).status();
+  EXPECT_THAT(status.message(), HasSubstr("an input that has changed since, " + table));
+}
+
 TEST(InterruptedTest, AnotherSchemaInputOrOptionIsRefusedUntilRestart) {
   PrepareOptions options = TwoFileOptions("out");
   std::filesystem::remove_all(options.output_dir + ".partial");

@@ -26,7 +26,7 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
       MessageOf("layout: LIBSVM\n\nfield { }"),
       "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\". It has: "
       "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
-      "header, quoted, null, skip_lines, text, zero_based, sort_by_time; did you mean "
+      "header, quoted, null, skip_lines, text, zero_based, sort_by_time, lookup; did you mean "
       "'fields'?");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
             "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
@@ -166,6 +166,49 @@ TEST(SchemaFileTest, MistakesInAField) {
   for (const auto& mistake : kMistakes) {
     EXPECT_EQ(WrongField(mistake.field), mistake.message) << mistake.field;
   }
+}
+
+TEST(SchemaFileTest, MistakesOfLookups) {
+  const auto wrong = [](const std::string& lookups, const std::string& rest) {
+    return MessageOf("fields { name: 'y' type: LABEL } fields { name: 'm' } " + rest +
+                     " lookup { " + lookups + " }");
+  };
+  const std::string file = "file: 'f' by: 'm' key: 'k' ";
+  const std::string begin = "s.textproto: lookup f: ";
+  EXPECT_EQ(wrong("by: 'm'", ""), "s.textproto: lookup: file is missing; expected a path");
+  EXPECT_EQ(wrong("file: 'f' key: 'k'", ""),
+            begin + "by is missing; expected a column of the rows");
+  EXPECT_EQ(wrong("file: 'f' by: 'm'", ""),
+            begin + "key is missing; expected a column of the file");
+  EXPECT_EQ(wrong(file, ""), begin + "columns are missing; expected one or more");
+  EXPECT_EQ(wrong(file + "columns: ['k', 'a\tb']", ""),
+            begin + "a column is 'a?b'; expected a name");
+  EXPECT_EQ(wrong(file + "columns: ['k', 'a', 'a']", ""),
+            begin + "column 'a' stands twice in lookups; expected it once");
+  EXPECT_EQ(wrong(file + "columns: ['k', 'a'] } lookup { file: 'g' by: 'm' key: 'k' "
+                         "columns: ['k', 'a']",
+                  ""),
+            "s.textproto: lookup g: column 'a' stands twice in lookups; expected it once");
+  EXPECT_EQ(wrong(file + "columns: ['k', 'm']", ""),
+            begin +
+                "column 'm' is also a field of the rows; expected another name, or column: 'm' "
+                "in that field");
+  EXPECT_EQ(wrong(file + "columns: 'a'", ""),
+            begin +
+                "key 'k' is not among columns; expected all columns of the file there, as it "
+                "has no header");
+  EXPECT_EQ(wrong(file + "columns: ['k', 'a'] header: true", ""),
+            begin + "key 'k' is among columns; expected the others alone");
+  EXPECT_EQ(wrong(file + "columns: ['k', 'a'] skip_lines: 2000", ""),
+            begin + "skip_lines is 2000; expected 0 to 1000");
+  EXPECT_EQ(wrong(file + "columns: ['k', 'a'] xxh3: 'x'", ""),
+            begin + "xxh3 is 'x'; expected 16 hex digits");
+  EXPECT_EQ(
+      wrong(file + "columns: ['k', 'a']", "fields { name: 'b' column: 'c' }"),
+      "s.textproto: field b: column is 'c'; expected an earlier field, as there is no header, "
+      "or a column of a lookup");
+  EXPECT_EQ(MessageOf("layout: LIBSVM fields { name: 'a' } lookup { " + file + "}"),
+            "s.textproto: lookup is for layout DELIMITED");
 }
 
 TEST(SchemaFileTest, ASharedFieldMustNotBeLater) {

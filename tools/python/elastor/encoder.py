@@ -79,6 +79,11 @@ class Encoder:
         ]
 
     def _encode_file(self, path):
+        if self._schema.has_lookups:
+            raise ElastorError(
+                f"{path}: columns of its rows stand in side tables, which are not read here; "
+                "expected encode() with rows that have them"
+            )
         for line, texts in file_rows(os.fspath(path), self._schema):
             yield self._encode_row(texts, lambda: f"{path}:{line}: ")
 

@@ -46,6 +46,7 @@ class Schema:
     nulls: set
     skip_lines: int
     base: int  # the number of the first field that reads pairs
+    has_lookups: bool
     by_name: dict = member(default_factory=dict)
 
     @property
@@ -67,7 +68,7 @@ class Schema:
 
     def source(self, field):
         """The name of the column that a field reads."""
-        while not self.header and field.column:
+        while not self.header and field.column in self.by_name:
             field = self.by_name[field.column]
         return field.column or field.name
 
@@ -107,6 +108,7 @@ def parse_schema(text, where):
         nulls=set(fields.get("null", [])),
         skip_lines=int(_one(fields, "skip_lines", 0)),
         base=int(_one(fields, "zero_based", "false") != "true"),
+        has_lookups="lookup" in fields,
     )
     if schema.layout not in _LAYOUTS:
         raise ElastorError(

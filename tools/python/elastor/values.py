@@ -22,6 +22,7 @@ _FORMS = {
     "YYYYMMDDHHMMSS": rb"(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)(?:(?P<H>\d\d)(?:(?P<M>\d\d)(?P<S>\d\d)?)?)?",
     "MM_DD_YYYY": rb"(?P<m>\d\d?)([/.-])(?P<d>\d\d?)\2" + _YEAR + _HALF_DAY,
     "DD_MM_YYYY": rb"(?P<d>\d\d?)([/.-])(?P<m>\d\d?)\2" + _YEAR + _HALF_DAY,
+    "YYYY_MM_DD": rb"(?P<Y>\d{4})([/.-])(?P<m>\d\d?)\2(?P<d>\d\d?)" + _HALF_DAY,
 }
 _FORMS = {name: re.compile(form) for name, form in _FORMS.items()}
 _UNIX = re.compile(rb"(-?\d+)(?:\.(\d+))?")
@@ -48,6 +49,7 @@ TIME_FORMATS = {
     "YYYYMMDDHHMMSS": "YYYYMMDD, with HH, MM, SS or without",
     "MM_DD_YYYY": "MM/DD/YYYY, with HH:MM:SS or without",
     "DD_MM_YYYY": "DD.MM.YYYY, with HH:MM:SS or without",
+    "YYYY_MM_DD": "YYYY/MM/DD, with HH:MM:SS or without",
 }
 
 

@@ -160,7 +160,8 @@ std::optional<ColumnProposal> ProposeWrittenTime(const SampleColumn& column) {
     return column.times[format] == column.count;
   };
   if (column.values.size() <= 2) return std::nullopt;
-  for (const Field::TimeFormat format : {Field::YYYY_MM_DD_HH_MM_SS, Field::ISO_8601}) {
+  for (const Field::TimeFormat format :
+       {Field::YYYY_MM_DD_HH_MM_SS, Field::ISO_8601, Field::YYYY_MM_DD}) {
     if (reads_all(format)) return ColumnProposal{"", "", "", format};
   }
   const bool month_first = reads_all(Field::MM_DD_YYYY), day_first = reads_all(Field::DD_MM_YYYY);

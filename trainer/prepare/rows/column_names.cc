@@ -75,29 +75,50 @@ StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string
   return names;
 }
 
-StatusOr<std::vector<int64_t>> ColumnsOfFields(const Schema& schema,
-                                               const std::vector<std::string>& names,
-                                               const std::string& source) {
+StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables,
+                                  const std::vector<std::string>& names,
+                                  const std::string& source) {
+  const std::string place = schema.header() ? HeaderPlace(schema, source) : source + ": ";
   std::map<std::string, std::vector<int64_t>> places;
   for (size_t i = 0; i < names.size(); ++i) places[names[i]].push_back(static_cast<int64_t>(i));
-  std::vector<int64_t> columns;
+  int64_t cell = kFirstCell;
+  for (const SideTable& table : tables) {
+    for (const std::string& column : table.columns()) {
+      if (!places[column].empty()) {
+        return UserError(place + "column " + Shown(column) + " is also one of lookup " +
+                         table.file() + "; expected no such column in the rows, or none there");
+      }
+      places[column] = {cell--};
+    }
+  }
+  // Returns the only column of a name; `what` asks for it.
+  const auto find = [&](const std::string& what, const std::string& column) -> StatusOr<int64_t> {
+    const std::vector<int64_t>& found = places[column];
+    if (found.size() == 1) return found.front();
+    if (!schema.header()) return UserError(place + what + "no field reads " + Shown(column));
+    return UserError(place + what + "found columns " + FirstNames(names) + "; expected one '" +
+                     column + "'" + (found.empty() ? "" : ", and there are more") +
+                     DelimiterHint(schema, names.size()));
+  };
+  RowColumns columns;
   int64_t next = 0;
   for (const Field& field : schema.fields()) {
-    if (!schema.header()) {
-      const int64_t column = field.column().empty() ? next++ : places[field.column()].front();
-      places[field.name()] = {column};
-      columns.push_back(column);
-      continue;
+    if (!schema.header() && field.column().empty()) {
+      columns.of_fields.push_back(next++);
+    } else {
+      const std::string& column = field.column().empty() ? field.name() : field.column();
+      ELASTOR_ASSIGN_OR_RETURN(const int64_t at, find("field " + field.name() + ": ", column));
+      columns.of_fields.push_back(at);
     }
-    const std::string& column = field.column().empty() ? field.name() : field.column();
-    const std::vector<int64_t>& found = places[column];
-    if (found.size() != 1) {
-      return UserError(HeaderPlace(schema, source) + "field " + field.name() + ": found columns " +
-                       FirstNames(names) + "; expected one '" + column + "'" +
-                       (found.empty() ? "" : ", and there are more") +
-                       DelimiterHint(schema, names.size()));
+    if (!schema.header()) places[field.name()] = {columns.of_fields.back()};
+  }
+  for (const SideTable& table : tables) {
+    ELASTOR_ASSIGN_OR_RETURN(const int64_t at, find(LookupPlace(table.file()), table.by()));
+    if (at < 0) {
+      return UserError(place + LookupPlace(table.file()) + "by is " + Shown(table.by()) +
+                       ", which a lookup has; expected a column of the rows");
     }
-    columns.push_back(found.front());
+    columns.of_keys.push_back(at);
   }
   return columns;
 }

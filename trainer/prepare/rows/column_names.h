@@ -8,6 +8,7 @@
 
 #include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
+#include "trainer/prepare/rows/side_table.h"
 
 namespace elastor {
 
@@ -15,12 +16,16 @@ namespace elastor {
 StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string_view header,
                                                const std::string& source);
 
-// The column, from 0, that each field of a DELIMITED schema reads: by name in `names` when
-// schema.header(), else by order. User error naming `source`, field and column when it is not there
-// or not the only one.
-StatusOr<std::vector<int64_t>> ColumnsOfFields(const Schema& schema,
-                                               const std::vector<std::string>& names,
-                                               const std::string& source);
+// What a DELIMITED schema reads of a row.
+struct RowColumns {
+  std::vector<int64_t> of_fields;  // from 0; cell i of the side tables is -2 - i
+  std::vector<int64_t> of_keys;    // of the side tables
+};
+
+// Finds columns by name in `names` when schema.header(), else by order. User error naming `source`,
+// field and column when a column is not there or not the only one.
+StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables,
+                                  const std::vector<std::string>& names, const std::string& source);
 
 // "in.csv:1: ", where the header of `source` stands.
 std::string HeaderPlace(const Schema& schema, const std::string& source);

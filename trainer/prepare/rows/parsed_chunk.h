@@ -17,16 +17,18 @@ struct BadRow {
 // Whole records, mostly a line each, and the rows made of them. Until ids are assigned, a value of
 // a VOCABULARY field stands in `ids` and `bags` as the place of its text: PackText / TextOf.
 struct ParsedChunk {
-  std::string text;   // fewer than 2^31 bytes, ending in a line feed
-  std::string made;   // values that stand in no column: hours, buckets
-  int64_t lines = 0;  // of text; records are rows + bad_rows
+  std::string text;                  // fewer than 2^31 bytes, ending in a line feed
+  std::string made;                  // values that stand in no column: hours, buckets
+  std::vector<const char*> outside;  // where values begin that stand in side tables
+  int64_t lines = 0;                 // of text; records are rows + bad_rows
   int64_t rows = 0;
   std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
   std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
   std::vector<uint64_t> ids;       // [rows][CATEGORICAL fields]
   std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT and SEQUENCE fields]: ends in `bags`
   std::vector<uint64_t> bags;
-  std::vector<int64_t> cut_values;  // [MULTI_HOT and SEQUENCE fields]: not kept, for max_length
+  std::vector<int64_t> cut_values;    // [MULTI_HOT and SEQUENCE fields]: not kept, for max_length
+  std::vector<int64_t> missing_keys;  // [lookups]: rows whose key the side table lacks
   // [rows], or empty when the schema has no such field, or does not split by HASH.
   std::vector<float> weights;
   std::vector<uint64_t> groups;  // XXH3-64 of the text
@@ -36,13 +38,21 @@ struct ParsedChunk {
   int64_t bad_rows = 0;
   std::vector<BadRow> bad;  // the first few
 
-  // `offset` counts on from the end of `text` into `made`.
+  // `offset` counts on from the end of `text` into `made`. REQUIRES: size < 2^31.
   static uint64_t PackText(uint64_t offset, uint64_t size) { return offset << 32 | size; }
+  // The same for a value that begins at outside[number].
+  static uint64_t PackOutside(uint64_t number, uint64_t size) {
+    return PackText(number, size | kOutside);
+  }
   std::string_view TextOf(uint64_t packed) const {
-    const uint64_t offset = packed >> 32, size = packed & 0xffffffff;
+    const uint64_t offset = packed >> 32, size = packed & (kOutside - 1);
+    if ((packed & kOutside) != 0) return {outside[offset], size};
     if (offset < text.size()) return {text.data() + offset, size};
     return {made.data() + (offset - text.size()), size};
   }
+
+ private:
+  static constexpr uint64_t kOutside = uint64_t{1} << 31;
 };
 
 }  // namespace elastor

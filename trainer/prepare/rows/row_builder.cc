@@ -20,6 +20,8 @@ namespace {
 constexpr char kDefaultSeparator = '|';
 constexpr size_t kKeptBadRows = 8;
 constexpr double kLeastBucketed = -9e18;  // floor(x) must be an int64
+// Lists in a chunk are shorter, unless its rows share long ones of side tables.
+constexpr size_t kMostListBytes = size_t{1} << 30;
 
 bool IsBag(Field::Type type) { return type == Field::MULTI_HOT || type == Field::SEQUENCE; }
 
@@ -81,6 +83,7 @@ RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_label
 }
 
 bool RowBuilder::Add(const FieldPlan& field, std::string_view text) {
+  column_ = text;
   switch (field.type) {
     case Field::CATEGORICAL:
       return field.transform == Field::NONE ? AddText(field, text) : AddMade(field, text);
@@ -186,6 +189,10 @@ bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
 
 bool RowBuilder::AddToBag(const FieldPlan& field, std::string_view text) {
   if (!Encode(field, text, &chunk_->bags)) return false;
+  if (chunk_->bags.size() * sizeof(uint64_t) + chunk_->made.size() > kMostListBytes) {
+    return Fail(StrCat("field ", field.name, ": found lists of more than 1 GiB in a few rows, ",
+                       "expected a smaller max_length or shorter lists"));
+  }
   const bool full = chunk_->bags.size() - BagBegin() > field.max_length;
   if (full) ++row_cuts_[chunk_->bag_ends.size() % multi_];
   if (full && field.type == Field::MULTI_HOT) chunk_->bags.pop_back();
@@ -232,10 +239,16 @@ bool RowBuilder::AddMade(const FieldPlan& field, std::string_view text) {
 }
 
 uint64_t RowBuilder::PlaceOf(std::string_view text) {
-  const char* begin = chunk_->text.data();
-  if (!std::less<>()(text.data(), begin) &&
-      std::less<>()(text.data(), begin + chunk_->text.size())) {
-    return ParsedChunk::PackText(text.data() - begin, text.size());
+  const auto lies_in = [&text](std::string_view all) {
+    return !std::less<>()(text.data(), all.data()) &&
+           std::less<>()(text.data(), all.data() + all.size());
+  };
+  if (lies_in(chunk_->text)) {
+    return ParsedChunk::PackText(text.data() - chunk_->text.data(), text.size());
+  }
+  if (lies_in(column_)) {
+    chunk_->outside.push_back(text.data());
+    return ParsedChunk::PackOutside(chunk_->outside.size() - 1, text.size());
   }
   const size_t place = chunk_->text.size() + chunk_->made.size();
   chunk_->made.append(text);

@@ -1,6 +1,7 @@
 #ifndef ELASTOR_TRAINER_PREPARE_ROWS_ROW_BUILDER_H_
 #define ELASTOR_TRAINER_PREPARE_ROWS_ROW_BUILDER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,7 +34,9 @@ struct FieldPlan {
   std::vector<std::string> positive;
   std::vector<std::string> negative;
   bool any_value;
-  int64_t column;  // from 0; the label of LIBSVM is column 0; -1: pairs tell the field
+  // From 0; the label of LIBSVM is column 0; -1: pairs tell the field; -2, -3, ...: cells of side
+  // tables.
+  int64_t column;
 };
 
 // Appends rows to a chunk, value by value, or takes one back. Each Add returns false after noting
@@ -47,7 +50,8 @@ class RowBuilder {
     return {chunk_->text.data() + begin, end - begin};
   }
 
-  // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's.
+  // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's, or lives
+  // as long as the chunk.
   bool Add(const FieldPlan& field, std::string_view text);
 
   bool AddLibsvmLabel(std::string_view text);  // of a schema without a field for it
@@ -79,11 +83,12 @@ class RowBuilder {
   bool AddTime(const FieldPlan& field, std::string_view text);
   bool Make(const FieldPlan& field, std::string_view text, int64_t* value);
   bool Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids);
-  // Returns where a value stands, in the chunk's text or, made here, behind it.
+  // Returns where a value stands: in the chunk's text, in the column of a side table or, made here,
+  // behind the text.
   uint64_t PlaceOf(std::string_view text);
   bool EncodeInteger(const FieldPlan& field, int64_t value, std::string_view text, uint64_t* id);
   bool FailField(const FieldPlan& field, std::string_view found, const std::string& expected) {
-    return Fail(field.column + 1, field.name, found, expected);
+    return Fail(std::max<int64_t>(field.column + 1, 0), field.name, found, expected);
   }
   bool FailNumber(const FieldPlan& field, std::string_view found);
   bool FailTime(const FieldPlan& field, std::string_view found);
@@ -97,6 +102,7 @@ class RowBuilder {
   size_t multi_ = 0;
   std::vector<int64_t> row_cuts_;   // of the row at hand, by bag
   std::vector<std::string> items_;  // of a list in brackets
+  std::string_view column_;         // that Add adds
   bool failed_ = false;
   size_t bags_before_ = 0;  // the row at hand
 };

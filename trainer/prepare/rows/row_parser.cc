@@ -98,6 +98,12 @@ class SplitColumns {
   std::vector<int64_t> doubled_;  // columns with "" within
 };
 
+// What side tables have beside the row at hand.
+struct Beside {
+  std::vector<std::string_view> cells;  // of all tables
+  std::vector<int64_t> missing;         // by table: 1 if it lacks the row's key
+};
+
 // The columns that errors name: word n of a line is column n.
 std::vector<int64_t> ColumnsOfPairs(const Schema& schema) {
   std::vector<int64_t> columns;
@@ -122,20 +128,27 @@ struct RowParser::Plan {
   std::vector<std::string> nulls;
   bool split_by_hash = false;
   int64_t hash_column = kWholeLine;
+  std::vector<const SideTable*> tables;
+  std::vector<int64_t> key_columns;  // by table
   Schema schema;
   Labels labels = Labels::kRequired;
 
   void ParseDelimited(ParsedChunk* chunk) const;
   // Parses the record that begins with *line, and moves the ends of *line to its. Returns how many
   // lines it has.
-  int64_t ParseRecord(ScannedLine* line, SplitColumns* columns, ParsedChunk* chunk,
+  int64_t ParseRecord(ScannedLine* line, SplitColumns* columns, Beside* beside, ParsedChunk* chunk,
                       RowBuilder* row) const;
   void HashRecord(std::string_view text, RowBuilder* row) const;
   template <typename Columns>
-  void ParseColumns(const Columns& columns, std::string_view line, RowBuilder* row) const;
-  bool IsNull(std::string_view text) const { return std::ranges::find(nulls, text) != nulls.end(); }
+  void ParseColumns(const Columns& columns, std::string_view line, Beside* beside,
+                    RowBuilder* row) const;
+  template <typename Columns>
+  std::string_view ValueOf(const Columns& columns, int64_t column, const RowBuilder& row) const;
+  template <typename Columns>
+  void LookUp(const Columns& columns, const RowBuilder& row, Beside* beside) const;
   std::string CountHint(std::string_view line, int64_t found) const;
   std::string ValueHint(const FieldPlan& field, std::string_view text, bool first_line) const;
+  std::string CellHint(int64_t column) const;
   void ParsePairLines(ParsedChunk* chunk) const;
 };
 
@@ -151,7 +164,8 @@ RowParser::~RowParser() = default;
 
 StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
                                                        std::string_view header,
-                                                       const std::string& source, Labels labels) {
+                                                       const std::string& source, Labels labels,
+                                                       const SideTables& tables) {
   auto plan = std::make_unique<Plan>();
   plan->schema = schema;
   plan->labels = labels;
@@ -163,17 +177,20 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   if (schema.header()) {
     ELASTOR_ASSIGN_OR_RETURN(plan->names, ColumnNames(schema, header, source));
   }
-  std::vector<int64_t> columns;
+  RowColumns columns;
   if (plan->pairs) {
-    columns = ColumnsOfPairs(schema);
+    columns.of_fields = ColumnsOfPairs(schema);
   } else {
-    ELASTOR_ASSIGN_OR_RETURN(columns, ColumnsOfFields(schema, plan->names, source));
+    ELASTOR_ASSIGN_OR_RETURN(columns, ColumnsOfRow(schema, tables, plan->names, source));
   }
   for (int i = 0; i < schema.fields_size(); ++i) {
-    plan->fields.emplace_back(schema.fields(i), columns[i]);
-    plan->columns = std::max(plan->columns, columns[i] + 1);
-    if (schema.fields(i).name() == schema.split().hash_field()) plan->hash_column = columns[i];
+    const int64_t column = columns.of_fields[i];
+    plan->fields.emplace_back(schema.fields(i), column);
+    plan->columns = std::max(plan->columns, column + 1);
+    if (schema.fields(i).name() == schema.split().hash_field()) plan->hash_column = column;
   }
+  for (const SideTable& table : tables) plan->tables.push_back(&table);
+  plan->key_columns = columns.of_keys;
   if (schema.header()) plan->columns = static_cast<int64_t>(plan->names.size());
   return std::unique_ptr<RowParser>(new RowParser(std::move(plan)));
 }
@@ -195,6 +212,8 @@ Status RowParser::CheckHeader(std::string_view header, const std::string& source
 void RowParser::Parse(ParsedChunk* chunk) const {
   CHECK_LT(chunk->text.size(), kMostTextBytes);
   chunk->made.clear();
+  chunk->outside.clear();
+  chunk->missing_keys.assign(plan_->tables.size(), 0);
   chunk->lines = chunk->rows = chunk->bad_rows = 0;
   chunk->labels.clear();
   chunk->numeric.clear();
@@ -221,18 +240,27 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
   ScannedLine line;
   line.ends.resize(columns);
   SplitColumns split_columns;
+  Beside beside;
+  for (const SideTable* table : tables) {
+    beside.cells.resize(beside.cells.size() + table->columns().size());
+  }
+  beside.missing.resize(tables.size());
   const bool quotes = quoted && chunk->text.find('"') != std::string::npos;
   while (scanner.Next(&line)) {
     const std::string_view text = row.Text(line.begin, line.end);
     int64_t lines = 1;
     if (!plain || (quotes && text.find('"') != std::string_view::npos)) {
-      lines = ParseRecord(&line, &split_columns, chunk, &row);
+      lines = ParseRecord(&line, &split_columns, &beside, chunk, &row);
       if (lines > 1) scanner.Skip(line.next);
     } else {
       HashRecord(text, &row);
-      ParseColumns(PlainColumns(line), text, &row);
+      ParseColumns(PlainColumns(line), text, &beside, &row);
     }
+    const int64_t rows = chunk->rows;
     row.End(lines);
+    for (size_t i = 0; chunk->rows > rows && i < tables.size(); ++i) {
+      chunk->missing_keys[i] += beside.missing[i];
+    }
   }
 }
 
@@ -241,8 +269,8 @@ void RowParser::Plan::HashRecord(std::string_view text, RowBuilder* row) const {
   row->AddSplitHash(XXH3_64bits(text.data(), text.size()));
 }
 
-int64_t RowParser::Plan::ParseRecord(ScannedLine* line, SplitColumns* columns, ParsedChunk* chunk,
-                                     RowBuilder* row) const {
+int64_t RowParser::Plan::ParseRecord(ScannedLine* line, SplitColumns* columns, Beside* beside,
+                                     ParsedChunk* chunk, RowBuilder* row) const {
   const uint32_t next = line->next;
   const std::string wrong = columns->Split(chunk->text, delimiter, quoted, line);
   if (!wrong.empty()) {
@@ -257,7 +285,7 @@ int64_t RowParser::Plan::ParseRecord(ScannedLine* line, SplitColumns* columns, P
   const std::string_view text = row->Text(line->begin, line->end);
   HashRecord(text, row);
   columns->Unquote(chunk->text.data());
-  ParseColumns(*columns, text, row);
+  ParseColumns(*columns, text, beside, row);
   return lines;
 }
 
@@ -291,23 +319,55 @@ std::string RowParser::Plan::ValueHint(const FieldPlan& field, std::string_view 
   return "; a line of column names needs header: true in the schema";
 }
 
+// Where a value stands that is none of the rows' columns.
+std::string RowParser::Plan::CellHint(int64_t column) const {
+  int64_t cell = kFirstCell - column;
+  size_t table = 0;
+  while (cell >= static_cast<int64_t>(tables[table]->columns().size())) {
+    cell -= static_cast<int64_t>(tables[table++]->columns().size());
+  }
+  return StrCat(" (column ", tables[table]->columns()[cell], " of ", tables[table]->file(), ")");
+}
+
+// The text of a column of the row; empty if it is missing.
 template <typename Columns>
-void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line,
+std::string_view RowParser::Plan::ValueOf(const Columns& columns, int64_t column,
+                                          const RowBuilder& row) const {
+  std::string_view text = row.Text(columns.begin(column), columns.end(column));
+  const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
+  return null ? text.substr(text.size()) : text;
+}
+
+template <typename Columns>
+void RowParser::Plan::LookUp(const Columns& columns, const RowBuilder& row, Beside* beside) const {
+  std::string_view* cells = beside->cells.data();
+  for (size_t i = 0; i < tables.size(); ++i) {
+    beside->missing[i] = !tables[i]->Find(ValueOf(columns, key_columns[i], row), cells);
+    cells += tables[i]->columns().size();
+  }
+}
+
+template <typename Columns>
+void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, Beside* beside,
                                    RowBuilder* row) const {
   if (found.count() != columns) {
     row->Fail(StrCat("found ", found.count(), " columns, expected ", columns,
                      CountHint(line, found.count())));
     return;
   }
+  LookUp(found, *row, beside);
   if (split_by_hash && hash_column != kWholeLine) {
-    const std::string_view text = row->Text(found.begin(hash_column), found.end(hash_column));
+    const std::string_view text = hash_column < 0
+                                      ? beside->cells[kFirstCell - hash_column]
+                                      : row->Text(found.begin(hash_column), found.end(hash_column));
     row->AddSplitHash(XXH3_64bits(text.data(), text.size()));
   }
   for (const FieldPlan& field : fields) {
-    std::string_view text = row->Text(found.begin(field.column), found.end(field.column));
-    if (!nulls.empty() && IsNull(text)) text.remove_suffix(text.size());
+    const bool is_cell = field.column < 0;
+    const std::string_view text =
+        is_cell ? beside->cells[kFirstCell - field.column] : ValueOf(found, field.column, *row);
     if (row->Add(field, text)) continue;
-    row->Hint(ValueHint(field, text, row->at_first_line()));
+    row->Hint(is_cell ? CellHint(field.column) : ValueHint(field, text, row->at_first_line()));
     return;
   }
 }

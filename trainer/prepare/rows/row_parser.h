@@ -9,6 +9,7 @@
 #include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
 #include "trainer/prepare/rows/parsed_chunk.h"
+#include "trainer/prepare/rows/side_table.h"
 
 namespace elastor {
 
@@ -21,11 +22,13 @@ enum class Labels { kRequired, kOptional };
 class RowParser {
  public:
   // `header`: the first line of the first input when schema.header(), with or without its ending,
-  // else unused; `source` names that input in errors. User error when a field's column is not in
+  // else unused; `source` names that input in errors; `tables`: those of the schema's lookups,
+  // which must outlive the parser and what it parses. User error when a field's column is not in
   // the header or stands there twice.
   static StatusOr<std::unique_ptr<RowParser>> Create(const Schema& schema, std::string_view header,
                                                      const std::string& source,
-                                                     Labels labels = Labels::kRequired);
+                                                     Labels labels = Labels::kRequired,
+                                                     const SideTables& tables = {});
   ~RowParser();
 
   int64_t numeric_fields() const { return numeric_; }

@@ -15,8 +15,8 @@ namespace elastor {
 namespace {
 
 // A record: payload bytes u64, XXH3-64 of the payload u64, payload. The payload of a segment:
-// chunks u64, runs u64, these, and a cut_values i64 for each run; that of an end: input u64, chunks
-// u64, nothing more.
+// chunks u64, runs u64, these, a cut_values i64 for each run and a missing_keys i64 for each
+// lookup; that of an end: input u64, chunks u64, nothing more.
 struct RecordHead {
   uint64_t bytes;
   uint64_t checksum;
@@ -44,18 +44,19 @@ bool TakeRecord(std::string_view payload, SegmentList* list) {
     list->ended.push_back({static_cast<uint32_t>(counts[0]), static_cast<uint32_t>(counts[1])});
     return true;
   }
-  if (counts[0] > payload.size() || counts[1] > payload.size() ||
-      counts[0] * sizeof(SpilledChunk) + counts[1] * (sizeof(ValueRun) + sizeof(int64_t)) !=
-          payload.size()) {
-    return false;
-  }
+  if (counts[0] > payload.size() || counts[1] > payload.size()) return false;
+  const size_t of_runs =
+      counts[0] * sizeof(SpilledChunk) + counts[1] * (sizeof(ValueRun) + sizeof(int64_t));
+  if (of_runs > payload.size() || (payload.size() - of_runs) % sizeof(int64_t) != 0) return false;
   Segment segment;
   segment.chunks.resize(counts[0]);
   segment.runs.resize(counts[1]);
   segment.cut_values.resize(counts[1]);
+  segment.missing_keys.resize((payload.size() - of_runs) / sizeof(int64_t));
   Take(counts[0], &payload, segment.chunks.data());
   Take(counts[1], &payload, segment.runs.data());
   Take(counts[1], &payload, segment.cut_values.data());
+  Take(segment.missing_keys.size(), &payload, segment.missing_keys.data());
   list->segments.push_back(std::move(segment));
   return true;
 }
@@ -112,6 +113,7 @@ Status SegmentLog::Append(const Segment& segment) {
   Put(segment.chunks.data(), segment.chunks.size(), &payload);
   Put(segment.runs.data(), segment.runs.size(), &payload);
   Put(segment.cut_values.data(), segment.cut_values.size(), &payload);
+  Put(segment.missing_keys.data(), segment.missing_keys.size(), &payload);
   return AppendRecord(payload);
 }
 

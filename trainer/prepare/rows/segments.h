@@ -17,8 +17,9 @@ namespace elastor {
 // segment's own vocabularies.
 struct Segment {
   std::vector<SpilledChunk> chunks;
-  std::vector<ValueRun> runs;       // by column of PreparePlan::ids
-  std::vector<int64_t> cut_values;  // the same: how many bags had no room for
+  std::vector<ValueRun> runs;         // by column of PreparePlan::ids
+  std::vector<int64_t> cut_values;    // the same: how many bags had no room for
+  std::vector<int64_t> missing_keys;  // by lookup: rows whose key the side table lacks
 };
 
 // All that is known of the text so far.

@@ -149,21 +149,27 @@ bool ParseDigits(std::string_view text, int64_t* seconds) {
   return reader.done() && parts[0] < 24 && parts[1] < 60 && parts[2] < 60;
 }
 
-// A day and a month before the year, 10/21/2014 or 21.10.14, with a time of day or without.
-bool ParseDayFirstOrLast(std::string_view text, bool month_first, int64_t* seconds) {
+// Dates as people write them, with a time of day or without: 10/21/2014, 21.10.14, 2014/10/21. The
+// order of their numbers, as 'Y', 'M' and 'D'.
+bool ParseWrittenDate(std::string_view text, std::string_view order, int64_t* seconds) {
   TimeReader reader(text);
-  int first, second, year;
-  char between;
-  if (!reader.TakeDigits(1, 2, &first) || !reader.TakeAny("/.-", &between) ||
-      !reader.TakeDigits(1, 2, &second) || !reader.Take(between)) {
-    return false;
+  int year = 0, month = 0, day = 0;
+  char between = 0;
+  for (const char part : order) {
+    const bool first = part == order[0];
+    if (!first && (between == 0 ? !reader.TakeAny("/.-", &between) : !reader.Take(between))) {
+      return false;
+    }
+    const bool taken = part == 'Y' ? reader.TakeDigits(first ? 4 : 2, 4, &year)
+                                   : reader.TakeDigits(1, 2, part == 'M' ? &month : &day);
+    if (!taken) return false;
   }
-  if (!reader.TakeDigits(2, 4, &year) || (year > 99 && year < 1000)) return false;
-  constexpr int kLast2000 = 68;  // as POSIX has it
-  if (year < 100) year += year <= kLast2000 ? 2000 : 1900;
-  if (!FromCalendar(year, month_first ? first : second, month_first ? second : first, seconds)) {
-    return false;
+  if (order[0] != 'Y') {
+    constexpr int kLast2000 = 68;  // as POSIX has it
+    if (year > 99 && year < 1000) return false;
+    if (year < 100) year += year <= kLast2000 ? 2000 : 1900;
   }
+  if (!FromCalendar(year, month, day, seconds)) return false;
   if (reader.done()) return true;
   reader.Take(',');
   return reader.Take(' ') && AddTimeOfDay(&reader, 1, true, seconds) && reader.done();
@@ -230,9 +236,11 @@ bool ParseTime(std::string_view text, Field::TimeFormat format, int64_t* seconds
     case Field::YYYYMMDDHHMMSS:
       return ParseDigits(text, seconds);
     case Field::MM_DD_YYYY:
-      return ParseDayFirstOrLast(text, /*month_first=*/true, seconds);
+      return ParseWrittenDate(text, "MDY", seconds);
     case Field::DD_MM_YYYY:
-      return ParseDayFirstOrLast(text, /*month_first=*/false, seconds);
+      return ParseWrittenDate(text, "DMY", seconds);
+    case Field::YYYY_MM_DD:
+      return ParseWrittenDate(text, "YMD", seconds);
     default:
       return ParseUnix(text, UnitsOf(format), seconds);
   }
@@ -252,6 +260,8 @@ const char* TimeFormatText(Field::TimeFormat format) {
       return "MM/DD/YYYY, with HH:MM:SS or without";
     case Field::DD_MM_YYYY:
       return "DD.MM.YYYY, with HH:MM:SS or without";
+    case Field::YYYY_MM_DD:
+      return "YYYY/MM/DD, with HH:MM:SS or without";
     case Field::UNIX_MILLISECONDS:
       return "milliseconds since 1970";
     case Field::UNIX_MICROSECONDS:

@@ -26,7 +26,8 @@ TEST(TimeTextTest, TimesAsTheCLibraryHasThem) {
                                        std::pair(Field::ISO_8601, "%Y-%m-%dT%H:%M:%SZ"),
                                        std::pair(Field::YYYYMMDDHHMMSS, "%Y%m%d%H%M%S"),
                                        std::pair(Field::MM_DD_YYYY, "%m/%d/%Y %I:%M:%S %p"),
-                                       std::pair(Field::DD_MM_YYYY, "%d.%m.%Y %H:%M:%S")}) {
+                                       std::pair(Field::DD_MM_YYYY, "%d.%m.%Y %H:%M:%S"),
+                                       std::pair(Field::YYYY_MM_DD, "%Y/%m/%d %H:%M:%S")}) {
       std::strftime(text, sizeof text, form, &calendar);
       ASSERT_TRUE(ParseTime(text, format, &parsed)) << text;
       EXPECT_EQ(parsed, seconds) << text;
@@ -76,6 +77,13 @@ TEST(TimeTextTest, DatesOfPeopleAndDigits) {
   EXPECT_EQ(Seconds("10/21/2014, 12:30 am", Field::MM_DD_YYYY), kDay + 1800);
   EXPECT_EQ(Seconds("10/21/2014 12:30PM", Field::MM_DD_YYYY), kDay + 12 * 3600 + 1800);
   EXPECT_EQ(Seconds("21.10.2014 5:07", Field::DD_MM_YYYY), kDay + 5 * 3600 + 420);
+  EXPECT_EQ(Seconds("2014/10/21", Field::YYYY_MM_DD), kDay);
+  EXPECT_EQ(Seconds("2014.10.21 5:07 pm", Field::YYYY_MM_DD), kDay + 17 * 3600 + 420);
+  EXPECT_EQ(Seconds("1969/2/1", Field::YYYY_MM_DD), -28857600);
+  for (const char* text : {"14/10/21", "2014/10-21", "2014/21/10", "2014/10/", "2014/10/21T5:00",
+                           "2014//10/21", "12014/10/21", "2014/10/211", "2014/2/30", ""}) {
+    EXPECT_EQ(Seconds(text, Field::YYYY_MM_DD), -1) << text;
+  }
   EXPECT_EQ(Seconds("1.2.69", Field::DD_MM_YYYY), -28857600);   // 1 February 1969
   EXPECT_EQ(Seconds("1.2.68", Field::DD_MM_YYYY), 3095280000);  // 2068
   EXPECT_EQ(Seconds("2014102105", Field::YYYYMMDDHHMMSS), kDay + 5 * 3600);
@@ -119,6 +127,10 @@ TEST(TimeTextTest, ARefusedTimeTellsWhichFormatReadsIt) {
             "; time_format: ISO_8601" + at);
   EXPECT_EQ(OtherTimeFormat("21.10.2014 05:00", Field::MM_DD_YYYY),
             "; time_format: DD_MM_YYYY" + at);
+  EXPECT_EQ(OtherTimeFormat("2014/10/21 05:00", Field::YYYY_MM_DD_HH_MM_SS),
+            "; time_format: YYYY_MM_DD" + at);
+  EXPECT_EQ(OtherTimeFormat("2014-10-21 05:00", Field::YYYY_MM_DD),
+            "; time_format: YYYY_MM_DD_HH_MM_SS" + at);
   EXPECT_EQ(OtherTimeFormat("soon", Field::UNIX_SECONDS), "");
 }
 
