@@ -365,7 +365,9 @@ class Halving {
     size_t trials = candidates_.size();
     if (rung_ == 0 && tuning_.has_random()) {
       const auto most = static_cast<size_t>(tuning_.random().trials());
-      const size_t all = tuning_.has_most_minutes() ? most : MostRandom(trials, most);
+      // Trials beyond an edge come on top of the random ones.
+      const size_t all =
+          std::max(trials, tuning_.has_most_minutes() ? most : MostRandom(trials, most));
       state_.most_to_come.front() += static_cast<int64_t>(all - trials);
       trials = all;
     }

@@ -29,7 +29,8 @@ double HeadHeight(const std::string& subtitle, double width) {
 }
 
 void DrawHead(const std::string& title, const std::string& subtitle, double width, SvgWriter* svg) {
-  svg->Text({kChartMargin, 34}, TextAnchor::kStart, "title", title);
+  svg->Text({kChartMargin, 34}, TextAnchor::kStart, width < kChartWidth ? "strong" : "title",
+            title);
   double y = 56;
   for (const std::string& line : SubtitleLines(subtitle, width)) {
     svg->Text({kChartMargin, y}, TextAnchor::kStart, "subtitle", line);

@@ -13,9 +13,9 @@ namespace {
 
 constexpr char kStyle[] = R"(<style>
 :root{--ink:#1f2328;--dim:#59636e;--page:#fff;--soft:#f5f7f9;--line:#d8dee4;--accent:#0068a8;
---good:#007a5a;--warn:#a04100}
+--good:#007a5a;--warn:#a04100;--edge:rgba(31,35,40,.2)}
 @media screen and (prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9aa5b1;--page:#0d1117;
---soft:#151b23;--line:#30363d;--accent:#58b6f0;--good:#3ecf9f;--warn:#ff9a52}}
+--soft:#151b23;--line:#30363d;--accent:#58b6f0;--good:#3ecf9f;--warn:#ff9a52;--edge:rgba(230,237,243,.25)}}
 :root{color-scheme:light dark}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
@@ -43,7 +43,9 @@ figure{margin:6px 0 26px}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:14px 24px}
 .pair svg{width:100%;height:auto;display:block;max-width:560px}
 .wide svg{display:block}
-.wide{overflow-x:auto;margin:12px 0 20px}
+.wide{overflow-x:auto;margin:12px 0 20px;background:linear-gradient(90deg,var(--page) 30%,transparent) 0/30px 100%,
+linear-gradient(-90deg,var(--page) 30%,transparent) 100%/30px 100%,linear-gradient(90deg,var(--edge),transparent) 0/12px 100%,
+linear-gradient(-90deg,var(--edge),transparent) 100%/12px 100%;background-repeat:no-repeat;background-attachment:local,local,scroll,scroll}
 .wide:focus-visible,th:focus-visible,summary:focus-visible,a:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 table{border-collapse:collapse;font-size:13.5px;line-height:1.4;font-variant-numeric:tabular-nums}
 .cap{color:var(--dim);font-size:14px;line-height:1.4;margin:14px 0 0;max-width:84ch}
@@ -51,6 +53,7 @@ table{border-collapse:collapse;font-size:13.5px;line-height:1.4;font-variant-num
 th,td{padding:5px 14px 5px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 th{font-weight:600;vertical-align:bottom;border-bottom:1.5px solid var(--dim)}
 .n{text-align:right}
+th:last-child,td:last-child{padding-right:0}
 td:first-child{min-width:min(9em,36vw)}td.n:first-child{min-width:0}
 td.n{white-space:nowrap}
 th[aria-sort]{cursor:pointer}
@@ -68,15 +71,16 @@ details{margin:10px 0}
 summary{cursor:pointer;color:var(--accent)}
 td svg{display:block;margin:-3px 0}
 sup{font-size:.75em;line-height:0}
-td details{margin:0}td summary{white-space:nowrap}
+td details{margin:0}td details[open]{min-width:34ch}td summary{white-space:nowrap}
+.word{display:inline-block;max-width:100%;overflow-wrap:anywhere;vertical-align:top}
 @media (max-width:640px){
 body{font-size:15px}main{padding:24px 14px 48px}h1{font-size:25px}h2{font-size:19px;margin-top:40px}
 .lead{font-size:16.5px}.answer{padding-left:13px}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:8px}}
 @media print{
 body{font-size:10.5pt}main{max-width:none;padding:0}nav,th[aria-sort]::after{display:none}
-figure,tr,svg{break-inside:avoid}h2,h3{break-after:avoid}.wide{overflow:visible}
+figure,tr,svg{break-inside:avoid}h2,h3{break-after:avoid}.wide{overflow:visible;background:none}
 table{font-size:8pt;width:100%}th,td{padding:3px 6px 3px 0}td.k{white-space:normal;overflow-wrap:anywhere;min-width:15ch;font-size:7pt}
-td.n{white-space:normal}
+td.n{white-space:normal}td details[open]{min-width:24ch}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:7.5pt}
 .pair{grid-template-columns:1fr 1fr}a{color:inherit;text-decoration:none}}
 </style>

@@ -17,12 +17,54 @@ constexpr double kLegendRow = 22;
 constexpr double kSideBySide = 7;         // pixels between bars at one category
 constexpr size_t kDescribedPoints = 200;  // more are told by their ends
 constexpr size_t kMarkedPoints = 48;      // of a series; more would hide its line
+constexpr size_t kMarkedInHalf = 24;
 
 std::string ColorClass(size_t series, const char* kind) {
   return StrCat("c", series % SvgWriter::kColors, " ", kind);
 }
 
 double WidthOf(const LineChart& chart) { return chart.half ? kHalfChartWidth : kChartWidth; }
+
+bool HasMarkers(const LineChart& chart, const ChartSeries& series) {
+  return series.points.size() <= (chart.half ? kMarkedInHalf : kMarkedPoints);
+}
+
+// What has to lie on the vertical axis: all lines, and of intervals as much as leaves the lines
+// half of the height. Where nothing is negative, no interval makes the axis so.
+std::vector<double> VerticalExtent(const LineChart& chart) {
+  std::vector<double> ys;
+  for (const ChartSeries& series : chart.series) {
+    for (const auto* points : {&series.points, &series.raw}) {
+      for (const ChartPoint& point : *points) {
+        if (IsDrawable(point.x, chart.x) && IsDrawable(point.y, chart.y)) ys.push_back(point.y);
+      }
+    }
+  }
+  if (IsDrawable(chart.level, chart.y)) ys.push_back(chart.level);
+  if (ys.empty()) return ys;
+  const auto [least, most] = std::ranges::minmax(ys);
+  double low = least - (most - least) / 2, high = most + (most - least) / 2;
+  if (chart.y.logarithmic) {
+    const double room = std::sqrt(most / least);
+    low = least / room;
+    high = most * room;
+  } else if (least >= 0) {
+    low = std::max(low, 0.0);
+  }
+  if (most == least) {
+    low = -HUGE_VAL;
+    high = HUGE_VAL;
+  }
+  for (const ChartSeries& series : chart.series) {
+    for (const ChartPoint& point : series.points) {
+      if (!IsDrawable(point.x, chart.x) || !IsDrawable(point.y, chart.y)) continue;
+      for (const double end : {point.low, point.high}) {
+        if (IsDrawable(end, chart.y)) ys.push_back(std::clamp(end, low, high));
+      }
+    }
+  }
+  return ys;
+}
 
 std::string NameOf(const ChartSeries& series, const LineChart& chart) {
   const bool any = std::ranges::any_of(series.points, [&](const ChartPoint& point) {
@@ -60,12 +102,13 @@ std::vector<SvgPoint> LegendPlaces(const LineChart& chart, double top) {
   std::vector<SvgPoint> places;
   SvgPoint next = {kChartMargin, top};
   for (const ChartSeries& series : chart.series) {
-    const double width = 34 + TextWidth(NameOf(series, chart), 13) + 18;
+    constexpr double kGap = 18;
+    const double width = 34 + TextWidth(NameOf(series, chart), 13);
     if (next.x > kChartMargin && next.x + width > WidthOf(chart) - kChartMargin) {
       next = {kChartMargin, next.y + kLegendRow};
     }
     places.push_back(next);
-    next.x += width;
+    next.x += width + kGap;
   }
   return places;
 }
@@ -90,9 +133,9 @@ class SeriesDrawer {
         continue;
       }
       const double x = At(point).x;
-      upper.push_back({x, y_.At(point.high)});
-      lower.push_back({x, y_.At(point.low)});
-      if (chart_.interval == LineChart::Interval::kBars) DrawBar(upper.back(), lower.back());
+      upper.push_back({x, Inside(point.high)});
+      lower.push_back({x, Inside(point.low)});
+      if (chart_.interval == LineChart::Interval::kBars) DrawBar(point, upper.back(), lower.back());
     }
     EndBand(&upper, &lower);
   }
@@ -115,7 +158,7 @@ class SeriesDrawer {
       }
     }
     EndLine(&line);
-    if (points().size() > kMarkedPoints) return;
+    if (!HasMarkers(chart_, chart_.series[series_])) return;
     for (const ChartPoint& point : points()) {
       if (Draws(point)) {
         svg_->Marker(At(point), static_cast<int>(series_), ColorClass(series_, "marker"));
@@ -130,12 +173,20 @@ class SeriesDrawer {
   }
   SvgPoint At(const ChartPoint& point) const { return {x_.At(point.x) + shift_, y_.At(point.y)}; }
 
-  void DrawBar(SvgPoint high, SvgPoint low) {
+  // An interval that is larger than the plot is cut off at its edge.
+  double Inside(double value) const {
+    return std::clamp(y_.At(value), y_.At(y_.high_value()), y_.At(y_.low_value()));
+  }
+  bool IsCut(double value) const { return Inside(value) != y_.At(value); }
+
+  void DrawBar(const ChartPoint& point, SvgPoint high, SvgPoint low) {
     const std::string css = ColorClass(series_, "whisker");
     svg_->Line(high, low, css);
-    for (const SvgPoint end : {high, low}) {
+    const auto cap = [&](SvgPoint end) {
       svg_->Line({end.x - 3.5, end.y}, {end.x + 3.5, end.y}, css);
-    }
+    };
+    if (!IsCut(point.high)) cap(high);
+    if (!IsCut(point.low)) cap(low);
   }
   void EndBand(std::vector<SvgPoint>* upper, std::vector<SvgPoint>* lower) {
     if (upper->size() > 1 && chart_.interval == LineChart::Interval::kBand) {
@@ -161,23 +212,17 @@ class SeriesDrawer {
 }  // namespace
 
 std::string ToSvg(const LineChart& chart) {
-  std::vector<double> xs, ys;
+  std::vector<double> xs;
   for (const ChartSeries& series : chart.series) {
     for (const ChartPoint& point : series.points) {
-      if (!IsDrawable(point.x, chart.x) || !IsDrawable(point.y, chart.y)) continue;
-      xs.push_back(point.x);
-      ys.insert(ys.end(), {point.y, point.low, point.high});
-    }
-    for (const ChartPoint& point : series.raw) {
-      if (IsDrawable(point.x, chart.x) && IsDrawable(point.y, chart.y)) ys.push_back(point.y);
+      if (IsDrawable(point.x, chart.x) && IsDrawable(point.y, chart.y)) xs.push_back(point.x);
     }
   }
-  if (IsDrawable(chart.level, chart.y)) ys.push_back(chart.level);
   const double legend_top = HeadHeight(chart.subtitle, WidthOf(chart)) + 10;
   const std::vector<SvgPoint> legend = LegendPlaces(chart, legend_top);
   const double top = (legend.empty() ? legend_top - kLegendRow : legend.back().y) + kLegendRow;
   const double bottom = top + kPlotHeight;
-  const Scale y(chart.y, ys, /*ticks=*/7, bottom, top);
+  const Scale y(chart.y, VerticalExtent(chart), /*ticks=*/7, bottom, top);
   double labels = 0;
   for (const Scale::Tick& tick : y.ticks()) labels = std::max(labels, TextWidth(tick.label, 12));
   const double left = kChartMargin + (chart.y.title.empty() ? 0 : 22) + labels + 8;
@@ -193,7 +238,7 @@ std::string ToSvg(const LineChart& chart) {
   for (size_t s = 0; s < legend.size(); ++s) {
     const auto [at_x, at_y] = legend[s];
     svg.Line({at_x, at_y}, {at_x + 26, at_y}, ColorClass(s, "line"));
-    if (chart.series[s].points.size() <= kMarkedPoints) {
+    if (HasMarkers(chart, chart.series[s])) {
       svg.Marker({at_x + 13, at_y}, static_cast<int>(s), ColorClass(s, "marker"));
     }
     svg.Text({at_x + 34, at_y + 4.5}, TextAnchor::kStart, "", NameOf(chart.series[s], chart));

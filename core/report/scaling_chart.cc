@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -58,13 +59,14 @@ struct Panel {
   double Inside(double value) const {
     return std::clamp(y.At(value), y.At(y.high_value()), y.At(y.low_value()));
   }
+  bool IsCut(double value) const { return Inside(value) != y.At(value); }
 
   void DrawBar(const ChartPoint& point, const std::string& css, SvgWriter* svg) const {
     if (!DrawsInterval(point)) return;
     const double at = x.At(point.x);
     svg->Line({at, Inside(point.high)}, {at, Inside(point.low)}, css);
     for (const double end : {point.high, point.low}) {
-      if (Inside(end) != y.At(end)) continue;
+      if (IsCut(end)) continue;
       svg->Line({at - kCap, y.At(end)}, {at + kCap, y.At(end)}, css);
     }
   }
@@ -72,6 +74,7 @@ struct Panel {
 
 void DrawCurve(const Panel& panel, const ScalingSeries& series, size_t color, SvgWriter* svg) {
   std::vector<SvgPoint> upper, lower, inside, beyond;
+  bool fills = true;  // the whole height, which tells nothing
   for (const ChartPoint& point : series.curve) {
     if (!panel.Draws(point)) continue;
     const SvgPoint at = panel.At(point);
@@ -80,9 +83,10 @@ void DrawCurve(const Panel& panel, const ScalingSeries& series, size_t color, Sv
     if (!panel.DrawsInterval(point)) continue;
     upper.push_back({at.x, panel.Inside(point.high)});
     lower.push_back({at.x, panel.Inside(point.low)});
+    fills = fills && panel.IsCut(point.high) && panel.IsCut(point.low);
   }
   upper.insert(upper.end(), lower.rbegin(), lower.rend());
-  if (upper.size() > 2) svg->Polygon(upper, ColorClass(color, "area"));
+  if (upper.size() > 2 && !fills) svg->Polygon(upper, ColorClass(color, "area"));
   if (inside.size() > 1) svg->Polyline(inside, ColorClass(color, "line"));
   if (beyond.size() > 1) svg->Polyline(beyond, ColorClass(color, "line beyond"));
 }
@@ -114,31 +118,71 @@ void DrawPoints(const Panel& panel, const ScalingSeries& series, size_t color, S
   }
 }
 
-// Names beside points, above them or below, each where it covers no other name.
-void DrawLabels(const Panel& panel, const ScalingChart& chart, double left, double right,
-                SvgWriter* svg) {
-  constexpr double kSize = 12, kAbove = -9, kBelow = 18;
-  struct Box {
-    double left, right, y;
-  };
-  std::vector<Box> placed;
+// The corners of the front, which goes on to the right end.
+std::vector<SvgPoint> FrontSteps(const Panel& panel, const ScalingChart& chart, double right) {
+  std::vector<SvgPoint> steps;
+  for (const ChartPoint& point : chart.front) {
+    if (!panel.Draws(point)) continue;
+    const SvgPoint at = panel.At(point);
+    if (!steps.empty()) steps.push_back({at.x, steps.back().y});
+    steps.push_back(at);
+  }
+  if (!steps.empty()) steps.push_back({right, steps.back().y});
+  return steps;
+}
+
+struct Box {
+  double left, top, right, bottom;
+
+  bool Overlaps(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+// Names beside points, each where it covers no other name and as little else as can be.
+void DrawLabels(const Panel& panel, const ScalingChart& chart, const Box& plot, SvgWriter* svg) {
+  constexpr double kSize = 12, kAscent = 10, kDescent = 3, kMarker = 6;
+  std::vector<Box> names, lines;
+  const std::vector<SvgPoint> steps = FrontSteps(panel, chart, plot.right);
+  for (size_t i = 1; i < steps.size(); ++i) {
+    const auto [x0, x1] = std::minmax(steps[i - 1].x, steps[i].x);
+    const auto [y0, y1] = std::minmax(steps[i - 1].y, steps[i].y);
+    lines.push_back({x0 - 1, y0 - 1, x1 + 1, y1 + 1});
+  }
+  for (const ScalingSeries& series : chart.series) {
+    for (const ScalingPoint& point : series.points) {
+      if (!panel.Draws(point.mean)) continue;
+      const SvgPoint at = panel.At(point.mean);
+      lines.push_back({at.x - kMarker, at.y - kMarker, at.x + kMarker, at.y + kMarker});
+    }
+  }
   for (const ScalingSeries& series : chart.series) {
     for (const ScalingPoint& point : series.points) {
       if (point.label.empty() || !panel.Draws(point.mean)) continue;
       const SvgPoint at = panel.At(point.mean);
       const double width = TextWidth(point.label, kSize);
-      const double begin = std::clamp(at.x - width / 2, left, std::max(right - width, left));
-      for (const double shift : {kAbove, kBelow}) {
-        const Box box = {begin, begin + width, at.y + shift};
-        const auto covers = [&](const Box& other) {
-          return box.left < other.right && other.left < box.right &&
-                 std::abs(box.y - other.y) < kSize;
-        };
-        if (std::ranges::any_of(placed, covers)) continue;
-        placed.push_back(box);
-        svg->Text({begin, box.y}, TextAnchor::kStart, "label", point.label);
-        break;
+      // Places of the text's left end: above, below, and beside the point.
+      const SvgPoint places[] = {{at.x - width / 2, at.y - 9},  {at.x - width / 2, at.y + 19},
+                                 {at.x - width - 9, at.y + 4},  {at.x + 9, at.y + 4},
+                                 {at.x - width - 3, at.y - 9},  {at.x + 3, at.y + 17},
+                                 {at.x - width - 3, at.y + 17}, {at.x + 3, at.y - 9}};
+      int64_t least = INT64_MAX;
+      Box best = {};
+      for (const SvgPoint& place : places) {
+        const double begin =
+            std::clamp(place.x, plot.left, std::max(plot.right - width, plot.left));
+        const Box box = {begin, place.y - kAscent, begin + width, place.y + kDescent};
+        const auto covers = [&](const Box& other) { return box.Overlaps(other); };
+        if (box.top < plot.top || box.bottom > plot.bottom) continue;
+        if (std::ranges::any_of(names, covers)) continue;
+        const int64_t covered = std::ranges::count_if(lines, covers);
+        if (covered >= least) continue;
+        least = covered;
+        best = box;
       }
+      if (least == INT64_MAX) continue;
+      names.push_back(best);
+      svg->Text({best.left, best.bottom - kDescent}, TextAnchor::kStart, "label name", point.label);
     }
   }
 }
@@ -158,16 +202,8 @@ void DrawResiduals(const Panel& panel, const ScalingSeries& series, size_t color
 }
 
 void DrawFront(const Panel& panel, const ScalingChart& chart, double right, SvgWriter* svg) {
-  std::vector<SvgPoint> steps;
-  for (const ChartPoint& point : chart.front) {
-    if (!panel.Draws(point)) continue;
-    const SvgPoint at = panel.At(point);
-    if (!steps.empty()) steps.push_back({at.x, steps.back().y});
-    steps.push_back(at);
-  }
-  if (steps.empty()) return;
-  steps.push_back({right, steps.back().y});
-  svg->Polyline(steps, "front");
+  const std::vector<SvgPoint> steps = FrontSteps(panel, chart, right);
+  if (!steps.empty()) svg->Polyline(steps, "front");
 }
 
 void DrawVerticalAxis(const Panel& panel, const std::string& title, double left, double right,
@@ -282,7 +318,7 @@ std::string ToSvg(const ScalingChart& chart) {
   for (size_t s = 0; s < chart.series.size(); ++s) DrawCurve(panel, chart.series[s], s, &svg);
   DrawFront(panel, chart, right, &svg);
   for (size_t s = 0; s < chart.series.size(); ++s) DrawPoints(panel, chart.series[s], s, &svg);
-  DrawLabels(panel, chart, left, right, &svg);
+  DrawLabels(panel, chart, {left, top, right, bottom}, &svg);
   if (has_residuals) {
     svg.Line({left, residual_y.At(0)}, {right, residual_y.At(0)}, "axis");
     for (size_t s = 0; s < chart.series.size(); ++s) {

@@ -17,7 +17,7 @@ enum class TextAnchor { kStart, kMiddle, kEnd };
 
 // Builds the text of one SVG file. Coordinates are written to a tenth of a pixel. The classes that
 // elements may have:
-//   text: title, subtitle, label (of ticks and rows), strong
+//   text: title, subtitle, label (of ticks and rows), strong, name (stands out of lines)
 //   lines: axis, grid, ghost (dashed)
 //   c0 .. c5: the palette, with line, area, marker, whisker, run (a faint dot), raw (a faint thin
 //   line), hollow (a marker),

@@ -122,8 +122,8 @@ std::string DifferenceTable(const SweepArms& arms) {
   return Table(
       StrCat("The best arm of each metric against every other, on the ", arms.split,
              " split; a positive difference is a gain. Intervals are 95 %, each by itself. The "
-             "verdict follows p after Holm's correction for all ",
-             pairs, pairs == 1 ? " pair" : " pairs",
+             "verdict follows p after Holm's correction for ",
+             pairs == 1 ? "the one pair" : StrCat("all ", pairs, " pairs"),
              " of a metric, and for all pairs and levels where single levels are compared. All "
              "pairs are in differences.csv."),
       {Heading("metric"), Heading("best"), Heading("against"), Heading("at"),

@@ -132,6 +132,19 @@ std::string ComparisonTable(const SweepReport& report) {
       rows, /*sortable=*/false);
 }
 
+// Days and flags are not broken at their hyphens where a line has room for them.
+std::string WholeWords(const std::string& text) {
+  std::string html;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = Escaped(text.substr(begin, end - begin));
+    html += begin == 0 ? "" : " ";
+    html += word.find('-') == word.npos ? word : "<span class=\"word\">" + word + "</span>";
+    begin = end + 1;
+  }
+  return html;
+}
+
 std::string AnswerHtml(const SweepReport& report) {
   const Answer answer = MakeAnswer(report.data, report.arms, report.laws);
   std::string text = "<div class=\"answer\">\n";
@@ -609,7 +622,7 @@ std::string ToHtml(const SweepReport& report) {
                      "</h1>\n<p class=\"state\">" + Escaped(progress) +
                      (data.evaluated.empty() ? "" : ", measured on " + Escaped(data.evaluated)) +
                      ".</p>\n";
-  if (!data.made.empty()) body += "<p class=\"note\">" + Escaped(data.made) + "</p>\n";
+  if (!data.made.empty()) body += "<p class=\"note\">" + WholeWords(data.made) + "</p>\n";
   if (!whole) {
     body +=
         "<p class=\"no\">The sweep is not complete: what follows is of the runs that are "
@@ -634,8 +647,8 @@ std::string ToHtml(const SweepReport& report) {
   }
   body += "<section id=\"laws\">\n<h2>How quality grows with size</h2>\n";
   for (const FigureGroup& group : report.law_figures) body += FiguresHtml(group);
-  body += ComparisonTable(report) + "<details><summary>Details of the fits</summary>\n" +
-          LawTable(report) + "</details>\n</section>\n";
+  body += "<details><summary>Details of the fits</summary>\n" + LawTable(report) +
+          ComparisonTable(report) + "</details>\n</section>\n";
   body += "<section id=\"cost\">\n<h2>What quality costs</h2>\n" + FiguresHtml(report.pareto) +
           "</section>\n";
   body += "<section id=\"ranks\">\n<h2>Effective ranks</h2>\n" + SpectraHtml(data) + "</section>\n";
@@ -644,8 +657,9 @@ std::string ToHtml(const SweepReport& report) {
             FiguresHtml(report.gaps) + "</section>\n";
   }
   if (!report.kernels.figures.empty()) {
-    body += "<section id=\"kernels\">\n<h2>Condition numbers</h2>\n" + KernelTable(data) +
-            FiguresHtml(report.kernels) + "</section>\n";
+    body += "<section id=\"kernels\">\n<h2>Condition numbers</h2>\n" + FiguresHtml(report.kernels) +
+            "<details><summary>All condition numbers</summary>\n" + KernelTable(data) +
+            "</details>\n</section>\n";
   }
   body += "<section id=\"throughput\">\n<h2>Throughput</h2>\n" + FiguresHtml(report.throughput) +
           "</section>\n";

@@ -165,7 +165,8 @@ Figure CloudOf(const std::string& name, const SweepData& data, const std::vector
     chart.x.logarithmic = chart.x.logarithmic && x > 0;
     rungs[tried.run->plan.steps].points.push_back(
         {.mean = {.x = x, .y = *value},
-         .tip = Join(tried.values, ", ") + ": " + metric + Format(" %.5f", *value)});
+         .tip = Join(tried.values, ", ") + ": " + metric + Format(" %.5f", *value),
+         .label = tried.chosen ? "chosen" : ""});
   }
   for (auto& [steps, series] : rungs) {
     series.name = CountText(steps, "step");
@@ -178,11 +179,12 @@ Figure CloudOf(const std::string& name, const SweepData& data, const std::vector
 
 FigureGroup TuningFigures(const SweepData& data) {
   const bool random = data.tuning.has_random();
-  FigureGroup group = {.heading = "How the values were chosen",
-                       .caption = random ? "A point is a trial, in the colour of its rung."
-                                         : "Each trial on the validation split, a line for each "
-                                           "rung; of several tuned fields the best of the others.",
-                       .figures = {}};
+  FigureGroup group = {
+      .heading = "How the values were chosen",
+      .caption = random ? "A point is a trial, in the colour of its rung; the chosen one is named."
+                        : "Each trial on the validation split, a line for each "
+                          "rung; of several tuned fields the best of the others.",
+      .figures = {}};
   const std::vector<size_t> tuned = data.TunedColumns();
   if (tuned.empty()) return group;
   for (const std::vector<Tried>& trials : Configurations(data)) {

@@ -300,19 +300,26 @@ TEST(TuneTest, TrialsAreComparedByTheMetricThatIsAskedFor) {
 // However much is measured, the trials are the first of those of the end, or one that will follow
 // is waited for; and the bound of what may come holds.
 TEST(TuneTest, HalfDoneTuningsGoOn) {
-  const Tuning tuning = Of({"1", "2", "4", "8", "16"}, /*extensions=*/2);
-  for (const double best : {0.3, 3.0, 100.0}) {
-    const TuningState whole = Tuned(tuning, Around(best));
-    const std::vector<std::string> all = Names(whole);
-    for (size_t measured = 0; measured < all.size(); ++measured) {
-      const TuningState part = Tuned(tuning, Around(best), measured);
-      const std::vector<std::string> known = Names(part);
-      ASSERT_GT(known.size(), measured);
-      EXPECT_TRUE(std::equal(known.begin(), known.end(), all.begin())) << measured;
-      EXPECT_THAT(part.chosen, IsEmpty());
-      int64_t most = 0;
-      for (const int64_t count : part.most_to_come) most += count;
-      EXPECT_GE(static_cast<int64_t>(known.size()) + most, static_cast<int64_t>(all.size()));
+  const Tuning grid = Of({"1", "2", "4", "8", "16"}, /*extensions=*/2);
+  Tuning random = grid;
+  random.mutable_random()->set_trials(6);
+  for (const Tuning& tuning : {grid, random}) {
+    for (const double best : {0.3, 3.0, 100.0}) {
+      const TuningState whole = Tuned(tuning, Around(best));
+      const std::vector<std::string> all = Names(whole);
+      for (size_t measured = 0; measured < all.size(); ++measured) {
+        const TuningState part = Tuned(tuning, Around(best), measured);
+        const std::vector<std::string> known = Names(part);
+        ASSERT_GT(known.size(), measured);
+        EXPECT_TRUE(std::equal(known.begin(), known.end(), all.begin())) << measured;
+        EXPECT_THAT(part.chosen, IsEmpty());
+        int64_t most = 0;
+        for (const int64_t count : part.most_to_come) {
+          EXPECT_GE(count, 0) << measured;
+          most += count;
+        }
+        EXPECT_GE(static_cast<int64_t>(known.size()) + most, static_cast<int64_t>(all.size()));
+      }
     }
   }
 }

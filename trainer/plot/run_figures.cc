@@ -129,6 +129,22 @@ LineChart HalfChart(const std::string& title, const std::string& y_title) {
   return chart;
 }
 
+// Whether a linear axis would show the largest values alone, as of gradient norms.
+bool SpansDecades(const std::vector<ChartSeries>& series) {
+  constexpr double kDecades = 1000;
+  double least = HUGE_VAL, most = 0;
+  for (const ChartSeries& each : series) {
+    for (const auto* points : {&each.points, &each.raw}) {
+      for (const ChartPoint& point : *points) {
+        if (!std::isfinite(point.y)) continue;
+        least = std::min(least, point.y);
+        most = std::max(most, point.y);
+      }
+    }
+  }
+  return least > 0 && most > kDecades * least;
+}
+
 // Over the steps; not drawn when no series has a number.
 void AddCurves(const std::string& name, const std::string& title, const std::string& y_title,
                std::vector<ChartSeries> series, FigureGroup* group, double level = kNone) {
@@ -139,6 +155,7 @@ void AddCurves(const std::string& name, const std::string& title, const std::str
   if (series.empty()) return;
   LineChart chart = HalfChart(title, y_title);
   chart.x = {.title = "step", .prefixes = true};
+  chart.y.logarithmic = SpansDecades(series);
   chart.series = std::move(series);
   chart.interval = LineChart::Interval::kBand;
   chart.level = level;

@@ -255,7 +255,9 @@ std::string ToHtml(const std::vector<RunHistory>& runs, const RunFigures& figure
     tables += DifferencesTable(runs);
   }
   for (const RunHistory& run : runs) {
-    provenance += (one ? "" : "<h3>" + Escaped(Name(run)) + "</h3>\n") + ProvenanceHtml(run);
+    provenance += one ? ProvenanceHtml(run)
+                      : "<details><summary>" + Escaped(Name(run)) + "</summary>\n" +
+                            ProvenanceHtml(run) + "</details>\n";
   }
   const std::string kicker = one ? "Elastor run" : "Elastor runs compared";
   std::string body =

@@ -237,12 +237,12 @@ TEST(LineChartTest, HalfAsWideAndWithoutMarkersWhereTheyWouldHideTheLine) {
   LineChart chart = Line({});
   chart.x.categories.clear();
   chart.half = true;
-  for (int i = 0; i < 48; ++i) chart.series[0].points.push_back({.x = double(i), .y = double(i)});
+  for (int i = 0; i < 24; ++i) chart.series[0].points.push_back({.x = double(i), .y = double(i)});
   const std::string marked = ToSvg(chart);
   ExpectGood(marked);
   EXPECT_NE(marked.find("width=\"480\""), std::string::npos);
-  EXPECT_EQ(Count(marked, "<circle"), 49u);  // and one in the legend
-  chart.series[0].points.push_back({.x = 48, .y = 48});
+  EXPECT_EQ(Count(marked, "<circle"), 25u);  // and one in the legend
+  chart.series[0].points.push_back({.x = 24, .y = 24});
   EXPECT_EQ(Count(ToSvg(chart), "<circle"), 0u);
 }
 
@@ -322,13 +322,60 @@ TEST(ScalingChartTest, NamesWhereThereIsRoom) {
   const auto add = [&](double x, const std::string& label) {
     chart.series[0].points.push_back({.mean = {.x = x, .y = 1}, .label = label});
   };
-  // At one place are a name above the point, one below, and room for no third.
-  for (const char* name : {"above", "below", "nowhere"}) add(1, name);
+  // At one place are a name above the point, one below, one beside it, and room for no more.
+  for (const char* name : {"above", "below", "beside", "nowhere", "at all"}) add(1, name);
   add(9, "far");
+  std::string svg = ToSvg(chart);
+  ExpectGood(svg);
+  for (const char* name : {">above<", ">below<", ">beside<", ">far<"}) {
+    EXPECT_EQ(Count(svg, name), 1u) << name;
+  }
+  EXPECT_EQ(Count(svg, ">at all<"), 0u);
+  // A name leaves the front's steps free, and stays on the plot.
+  chart.series[0].points = {{.mean = {.x = 1, .y = 9}, .label = "cheap"},
+                            {.mean = {.x = 5, .y = 1}, .label = "best"}};
+  chart.front = {{1, 9}, {5, 1}};
+  svg = ToSvg(chart);
+  ExpectGood(svg);
+  // The step comes down to the best, and goes right from it: its name stands at the left.
+  const auto number = [&](size_t element, const std::string& attribute) {
+    return std::stod(svg.substr(svg.find(" " + attribute + "=\"", element) + attribute.size() + 3));
+  };
+  const double name = number(svg.rfind("<text", svg.find(">best<")), "x");
+  EXPECT_LT(name + 25, number(svg.rfind("<circle"), "cx"));
+}
+
+// A band of two seeds may be a hundred times as wide as what it is about.
+TEST(LineChartTest, WideIntervalsLeaveTheLinesHalfOfTheHeight) {
+  LineChart chart = Line({1, 2});
+  chart.x.categories.clear();
+  chart.series[0].points[1].x = 1;
+  for (ChartPoint& point : chart.series[0].points) {
+    point.low = -100;
+    point.high = 100;
+  }
   const std::string svg = ToSvg(chart);
   ExpectGood(svg);
-  for (const char* name : {">above<", ">below<", ">far<"}) EXPECT_EQ(Count(svg, name), 1u) << name;
-  EXPECT_EQ(Count(svg, ">nowhere<"), 0u);
+  const Texts labels = Labels(svg);
+  EXPECT_NE(std::find(labels.begin(), labels.end(), "2.5"), labels.end());
+  EXPECT_EQ(std::find(labels.begin(), labels.end(), "3.0"), labels.end());
+  EXPECT_EQ(Count(svg, ">\u22120.5<"), 0u);           // no value is negative
+  EXPECT_EQ(Count(svg, "class=\"c0 whisker\""), 2u);  // without ends
+}
+
+TEST(ScalingChartTest, ABandOfTheWholeHeightIsNotDrawn) {
+  ScalingChart chart = {.title = "t",
+                        .subtitle = {},
+                        .x = {.title = "x"},
+                        .y = {.title = "y"},
+                        .series = {{.name = "s", .points = {}}}};
+  for (const double x : {1, 2, 3}) {
+    chart.series[0].points.push_back({.mean = {.x = x, .y = x}});
+    chart.series[0].curve.push_back({.x = x, .y = x, .low = -90, .high = 90});
+  }
+  EXPECT_EQ(Count(ToSvg(chart), "class=\"c0 area\""), 0u);
+  chart.series[0].curve[1].low = 1.5;
+  EXPECT_EQ(Count(ToSvg(chart), "class=\"c0 area\""), 1u);
 }
 
 TEST(LineChartTest, RawValuesStandBehindTheLine) {
