@@ -110,7 +110,8 @@ StatusOr<std::vector<int64_t>> TableReader::LinesOf(std::string_view key) {
 Status TableReader::KeyError(const std::string& key) {
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> lines, LinesOf(key));
   const std::string& file = lookup_.file();
-  if (lines.size() < (key.empty() ? 1U : 2U)) return UserError(file + ": changed while it was read");
+  if (lines.size() < (key.empty() ? 1U : 2U))
+    return UserError(file + ": changed while it was read");
   if (key.empty()) {
     return UserError(StrCat(file, ":", lines[0], ": the key ", lookup_.key(),
                             " is missing; expected one in every row"));
