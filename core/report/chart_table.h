@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/report/chart.h"
@@ -31,6 +32,23 @@ enum class ExportFormat { kCsv, kJson };
 std::optional<ExportFormat> ExportFormatOf(const std::string& extension);
 const char* ExtensionOf(ExportFormat format);
 std::string ToText(const ChartTable& table, ExportFormat format);
+
+// Texts of files, by their names.
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+// Appends a picture, name.svg, and if it is exported its data: data_name.csv or data_name.json.
+template <typename Chart>
+void AddPicture(const std::string& name, const Chart& chart, std::optional<ExportFormat> exported,
+                NamedTexts* files, const std::string& data_name) {
+  files->emplace_back(name + ".svg", ToSvg(chart));
+  if (!exported) return;
+  files->emplace_back(data_name + "." + ExtensionOf(*exported), ToText(TableOf(chart), *exported));
+}
+template <typename Chart>
+void AddPicture(const std::string& name, const Chart& chart, std::optional<ExportFormat> exported,
+                NamedTexts* files) {
+  AddPicture(name, chart, exported, files, name);
+}
 
 }  // namespace elastor
 

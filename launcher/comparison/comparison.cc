@@ -28,6 +28,9 @@ struct Metric {
   std::vector<double> of_rows;  // whose mean over rows, or positives, is the value; seeds averaged
   std::vector<double> of_resamples;
   std::vector<SeedVariance> seeds;  // of each model
+  // The part of the rows' variance that the seeds' variance has, too: each run sees the rows in its
+  // own way.
+  double shared_variance = 0;
   double value = 0;
 };
 
@@ -40,6 +43,7 @@ Metric operator-(const Metric& first, const Metric& second) {
     difference.of_resamples[i] -= second.of_resamples[i];
   }
   difference.seeds.insert(difference.seeds.end(), second.seeds.begin(), second.seeds.end());
+  difference.shared_variance += second.shared_variance;
   difference.value -= second.value;
   return difference;
 }
@@ -48,15 +52,18 @@ Interval Around(double value, double half_width) {
   return {value - half_width, value + half_width};
 }
 
-// Variance of the rows known, those of the seeds estimated. Of few, the next lower whole number
-// counts, which widens an interval.
+// Satterthwaite's: variances of rows are known, those of seeds estimated.
 double DegreesOfFreedom(const std::vector<SeedVariance>& seeds, double variance) {
   double share = 0;
   for (const SeedVariance& each : seeds) share += each.of_mean * each.of_mean / each.freedom;
-  constexpr double kFew = 8;
-  const double freedom =
-      share > 0 ? variance * variance / share : std::numeric_limits<double>::infinity();
-  return freedom < kFew ? std::max(1.0, std::floor(freedom)) : freedom;
+  return share > 0 ? variance * variance / share : std::numeric_limits<double>::infinity();
+}
+
+// Rows vary the mean of R runs by c + i / R, where c is common to the runs and i each run's own.
+// The spread of the runs has i / R, too: of the variance of the mean, and of the runs' on average.
+double SharedVariance(double of_mean, const std::vector<double>& of_runs) {
+  if (of_runs.size() < 2) return 0;
+  return (Mean(of_runs) - of_mean) / (static_cast<double>(of_runs.size()) - 1);
 }
 
 Uncertain WithIntervals(const Metric& metric, double row_variance) {
@@ -72,7 +79,8 @@ Uncertain WithIntervals(const Metric& metric, double row_variance) {
   const auto half_width = [&](double variance) {
     return StudentQuantile(DegreesOfFreedom(metric.seeds, variance)) * std::sqrt(variance);
   };
-  const double variance = row_variance + seed_variance, both = half_width(variance);
+  const double of_rows_alone = std::max(row_variance - metric.shared_variance, 0.0);
+  const double variance = of_rows_alone + seed_variance, both = half_width(variance);
   uncertain.seeds = Around(metric.value, half_width(seed_variance));
   uncertain.both = Around(metric.value, both);
   uncertain.smallest = both + kPower * std::sqrt(variance);
@@ -94,12 +102,14 @@ class ModelMetrics {
     auc_.of_rows.resize(labels.size());
     logloss_.of_rows.resize(labels.size());
     const auto runs = static_cast<double>(model.runs.size());
-    std::vector<double> aucs, loglosses;
+    std::vector<double> aucs, loglosses, auc_variances, logloss_variances;
     for (const ComparedRun& run : model.runs) {
       const std::vector<double> placements = Placements(labels, run.probabilities);
       const std::vector<double> losses = Losses(labels, run.probabilities);
       aucs.push_back(MeanOfPositives(labels, placements));
       loglosses.push_back(Mean(losses));
+      auc_variances.push_back(DeLongVariance(labels, placements));
+      logloss_variances.push_back(VarianceOfMean(losses));
       for (size_t i = 0; i < labels.size(); ++i) {
         auc_.of_rows[i] += placements[i] / runs;
         logloss_.of_rows[i] += losses[i] / runs;
@@ -109,8 +119,10 @@ class ModelMetrics {
     }
     auc_.value = Mean(aucs);
     auc_.seeds = {VarianceOver(aucs)};
+    auc_.shared_variance = SharedVariance(DeLongVariance(labels, auc_.of_rows), auc_variances);
     logloss_.value = Mean(loglosses);
     logloss_.seeds = {VarianceOver(loglosses)};
+    logloss_.shared_variance = SharedVariance(VarianceOfMean(logloss_.of_rows), logloss_variances);
     auc_.of_resamples.reserve(options.resamples);
     logloss_.of_resamples.reserve(options.resamples);
   }

@@ -31,8 +31,9 @@ struct ComparedModel {
 // same rows. `rows` is the central part of a bootstrap that draws rows. `delong` is the normal
 // approximation, with DeLong's variance for the AUC and the variance of a mean for the logloss. For
 // the seeds, runs are independent: `seeds` is Student's interval, or Welch's for a difference.
-// `both` adds the two variances, with the degrees of freedom of Welch and Satterthwaite; an order
-// of models is claimed by it, with Holm's correction for the number of pairs.
+// `both` adds the two variances, less the part of the rows' that the runs' spread has in it: what
+// each run sees in its own way. Its degrees of freedom are Welch's and Satterthwaite's. An order of
+// models is claimed by it, with Holm's correction for the number of pairs.
 struct Uncertain {
   double value = 0;
   std::optional<Interval> rows;  // without resamples: none

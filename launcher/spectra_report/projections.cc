@@ -225,14 +225,13 @@ std::string ToText(std::span<const ProjectedModel> models) {
   return text;
 }
 
-std::vector<std::pair<std::string, std::string>> ProjectionFiles(
-    std::span<const ProjectedModel> models) {
-  std::vector<std::pair<std::string, std::string>> files = {{kProjectionsFile, Csv(models)}};
+NamedTexts ProjectionFiles(std::span<const ProjectedModel> models,
+                           std::optional<ExportFormat> exported) {
+  NamedTexts files = {{kProjectionsFile, Csv(models)}};
   for (const size_t metric : kDrawnMetrics) {
     const LineChart chart = Chart(models, metric);
     if (chart.series.empty()) continue;
-    files.emplace_back("projections_" + std::string(kProjectionMetrics[metric]) + ".svg",
-                       ToSvg(chart));
+    AddPicture("projections_" + std::string(kProjectionMetrics[metric]), chart, exported, &files);
   }
   return files;
 }

@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/report/chart_table.h"
 
 namespace elastor {
 
@@ -50,8 +52,8 @@ std::string ToText(std::span<const ProjectedModel> models);
 
 // Names and texts of the files: projections.csv, every model, metric, rank and label; and, what was
 // measured of them, projections_auc.svg and projections_bits_per_label.svg, models side by side.
-std::vector<std::pair<std::string, std::string>> ProjectionFiles(
-    std::span<const ProjectedModel> models);
+NamedTexts ProjectionFiles(std::span<const ProjectedModel> models,
+                           std::optional<ExportFormat> exported = std::nullopt);
 
 }  // namespace elastor
 

@@ -96,7 +96,7 @@ LineChart RankChart(int kind) {
   return chart;
 }
 
-std::string StagesSvg(std::span<const SpectraModel> models, int kind, bool start) {
+LineChart StagesChart(std::span<const SpectraModel> models, int kind, bool start) {
   LineChart chart = RankChart(kind);
   chart.title = "Mean " + std::string(kRankNames[kind]) + " rank, stage by stage, " +
                 (start ? "at the first measurement" : "at the last measurement");
@@ -113,10 +113,10 @@ std::string StagesSvg(std::span<const SpectraModel> models, int kind, bool start
                                       RankOverSeeds(model, kind, step, stage)));
     }
   }
-  return ToSvg(chart);
+  return chart;
 }
 
-std::string DriftSvg(const SpectraModel& model, int kind) {
+LineChart DriftChart(const SpectraModel& model, int kind) {
   LineChart chart = RankChart(kind);
   chart.title = model.name + ": mean " + kRankNames[kind] + " rank over training";
   chart.subtitle =
@@ -131,7 +131,7 @@ std::string DriftSvg(const SpectraModel& model, int kind) {
           PointOf(static_cast<double>(step), RankOverSeeds(model, kind, step, stage)));
     }
   }
-  return ToSvg(chart);
+  return chart;
 }
 
 // "+0.1230 [ +0.1010,  +0.1450]  10 of 10 rise"; of one seed without the rest.
@@ -247,25 +247,24 @@ std::string ToText(std::span<const SpectraModel> models) {
   return text;
 }
 
-std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models) {
-  std::vector<std::pair<std::string, std::string>> files = {{"stages.csv", StagesCsv(models)},
-                                                            {"slopes.csv", SlopesCsv(models)}};
+NamedTexts ReportFiles(std::span<const SpectraModel> models, std::optional<ExportFormat> exported) {
+  NamedTexts files = {{"stages.csv", StagesCsv(models)}, {"slopes.csv", SlopesCsv(models)}};
   const auto linear = [](const SpectraModel& model) {
     return ScoringOverSeeds(model, 0, model.steps.back()).has_value();
   };
   if (std::ranges::any_of(models, linear)) files.emplace_back("scoring.csv", ScoringCsv(models));
   const auto trained = [](const SpectraModel& model) { return model.steps.size() > 1; };
   for (int kind = 0; kind < kRankKinds; ++kind) {
-    const std::string end = std::string(kRankNames[kind]) + ".svg";
-    files.emplace_back("stages_" + end, StagesSvg(models, kind, /*start=*/false));
+    const std::string name = kRankNames[kind];
+    AddPicture("stages_" + name, StagesChart(models, kind, /*start=*/false), exported, &files);
     if (std::ranges::any_of(models, trained)) {
-      files.emplace_back("stages_start_" + end, StagesSvg(models, kind, /*start=*/true));
+      AddPicture("stages_start_" + name, StagesChart(models, kind, /*start=*/true), exported,
+                 &files);
     }
     for (const SpectraModel& model : models) {
       if (!trained(model)) continue;
-      files.emplace_back(
-          "drift_" + std::string(kRankNames[kind]) + "_" + FileName(model.name) + ".svg",
-          DriftSvg(model, kind));
+      AddPicture("drift_" + name + "_" + FileName(model.name), DriftChart(model, kind), exported,
+                 &files);
     }
   }
   return files;

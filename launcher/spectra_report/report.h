@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/report/chart_table.h"
 #include "launcher/spectra_report/runs.h"
 
 namespace elastor {
@@ -40,8 +41,9 @@ std::string ToText(std::span<const SpectraModel> models);
 // slopes.csv, every model, step and kind; scoring.csv, likewise, where heads are linear;
 // stages_KIND.svg, models side by side at their last steps, and stages_start_KIND.svg at their
 // first, where that is another; drift_KIND_MODEL.svg, a model's stages over the steps, where there
-// are several.
-std::vector<std::pair<std::string, std::string>> ReportFiles(std::span<const SpectraModel> models);
+// are several. If exported, each picture has its data beside it.
+NamedTexts ReportFiles(std::span<const SpectraModel> models,
+                       std::optional<ExportFormat> exported = std::nullopt);
 
 }  // namespace elastor
 

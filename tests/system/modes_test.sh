@@ -88,7 +88,7 @@ state=$(echo one/checkpoints/step-*)
 run 3 of_a_checkpoint --mode=evaluate --model="$state"
 expect_same 'checkpoint: eval' "$(last_eval one)" "$(last_eval of_a_checkpoint)"
 run 1 measured --set=spectrum.disabled=false --set=spectrum.at_start=true
-run 3 spectra --mode=spectra --model=measured/model --per_sample
+run 3 spectra --mode=spectra --model=measured/model --per_sample --export=csv
 spectrum_of() { grep '"event":"spectrum"' "$1/metrics.jsonl"; }
 expect_same 'spectra' "$(spectrum_of measured | grep --invert-match '"step":0,')" \
   "$(spectrum_of spectra)"
@@ -115,6 +115,11 @@ column_of() { # FILE NAME ROW
 change='NR > 1 { sum += $8 - $6; up += $8 > $6 } END { printf "%.5f %.5f", sum / (NR - 1), up / (NR - 1) }'
 expect_same 'mean change and share that rises' "$(awk -F, "$change" spectra/spectra_samples.csv)" \
   "$(column_of spectra/spectra.csv stable_change 5) $(column_of spectra/spectra.csv stable_rising 5)"
+# The data behind a picture are those of the table.
+field_of_stages() { awk -F, -v c="$1" 'NR > 1 { print $c }' spectra/spectra.csv | xargs; }
+expect_same 'means drawn' "$(field_of_stages 6)" \
+  "$(awk -F, '$1 == "stable rank" { print $4 }' spectra/spectra_means.csv | xargs)"
+[[ ! -e spectra_alone/spectra_means.csv ]] || fail 'data of pictures that nobody asked for'
 run 1 spectra_of_rows --mode=spectra --model=measured/model
 [[ ! -e spectra_of_rows/spectra_samples.csv ]] || fail 'ranks of samples that nobody asked for'
 "$spectra_report" measured --output_dir=report >report.log || fail 'spectra_report'
@@ -126,7 +131,10 @@ expect_mistake 1 '--per_sample: only --mode=spectra' --mode=evaluate --model=one
 
 # The neural tangent kernel: every entry has the same bits on any number of ranks and threads and with
 # either set of kernels, and is the one that training measured, before its first step and after its last.
-run 1 kernel --mode=ntk --model=one/model --rows=300 --kernels
+run 1 kernel --mode=ntk --model=one/model --rows=300 --kernels --export=json
+expect_same 'eigenvalues drawn, the first of each part' \
+  "$(grep --count . kernel/ntk.jsonl)" "$(grep --count '"y": 1.0,*$' kernel/ntk_spectrum_drawn.json)"
+[[ -s kernel/ntk_density_drawn.json ]] || fail 'no data behind the density'
 run 3 kernel_on_three --mode=ntk --model=one/model --rows=300 --kernels
 run 4 kernel_on_four --mode=ntk --model=one/model --rows=300 --set=parallel.threads=2
 ELASTOR_ISA=v3 run 1 kernel_v3 --mode=ntk --model=one/model --rows=300

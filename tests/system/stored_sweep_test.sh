@@ -84,7 +84,10 @@ diff --recursive --brief "$stored/sweep" sweep --exclude=launcher.lock --exclude
 
 # The programs that read its runs.
 must "$comparison" sweep --resamples=100 --csv=comparison.csv
-same comparison.csv
+# Intervals over seeds, and over rows and seeds, are made by another rule now.
+without_seeds() { cut --delimiter=, --fields=1-8 "$1"; }
+diff <(without_seeds "$stored/comparison.csv") <(without_seeds comparison.csv) ||
+  fail 'comparison.csv: other figures than the stored ones (<)'
 must "$scaling_law" sweep/runs/elastor* --replicates=100 --json=scaling_law.json
 same scaling_law.json
 

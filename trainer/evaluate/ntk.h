@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/graph/graph.h"
 #include "core/ntk/kernel_tile.h"
 #include "core/ntk/ntk_memory.h"
+#include "core/report/chart_table.h"
 #include "embedding/sharded_embedding.h"
 #include "embedding/table.h"
 #include "trainer/data/dataset.h"
@@ -60,10 +62,11 @@ NtkTableGradients TableGradients(const SparseBatch& sparse, std::span<const Fiel
 
 // Writes a measurement's files into `directory`. ntk.jsonl has one line per record.
 // ntk_spectrum.csv has all eigenvalues and ntk_spectrum.svg shows them; with Lanczos' method
-// ntk_density.csv replaces both. ntk_density.svg is always written. `model` is the model's name in
-// the pictures.
+// ntk_density.csv replaces both. ntk_density.svg is always written. If exported, what the pictures
+// show stands in ntk_spectrum_drawn.* and ntk_density_drawn.*. `model` is the model's name in the
+// pictures.
 Status WriteNtk(const std::string& directory, const std::string& model,
-                const std::vector<NtkRecord>& records);
+                const std::vector<NtkRecord>& records, std::optional<ExportFormat> exported);
 // Returns the measurement for people, in columns.
 std::string NtkText(const NtkMeasurement& measurement);
 // Returns a matrix [rows, rows] as the bytes of a NumPy file (.npy, version 1.0).

@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/report/chart.h"
+#include "core/report/chart_table.h"
 #include "trainer/evaluate/ntk.h"
 #include "trainer/records/record_json.h"
 
@@ -32,7 +33,7 @@ std::string Subtitle(const std::string& model, const NtkRecord& record) {
                 record.split, " split");
 }
 
-std::string SpectrumSvg(const std::string& model, const std::vector<NtkRecord>& records) {
+LineChart SpectrumChart(const std::string& model, const std::vector<NtkRecord>& records) {
   LineChart chart;
   chart.title = "Spectrum of the neural tangent kernel";
   chart.subtitle = Subtitle(model, records[0]) + ". Each over its largest eigenvalue.";
@@ -47,10 +48,10 @@ std::string SpectrumSvg(const std::string& model, const std::vector<NtkRecord>& 
           {.x = static_cast<double>(i), .y = record.eigenvalues[i - 1] / record.lambda_max});
     }
   }
-  return ToSvg(chart);
+  return chart;
 }
 
-std::string DensitySvg(const std::string& model, const std::vector<NtkRecord>& records) {
+DistributionChart DensityChart(const std::string& model, const std::vector<NtkRecord>& records) {
   DistributionChart chart;
   chart.title = "Spectral density of the neural tangent kernel";
   chart.subtitle = Subtitle(model, records[0]) + ". Eigenvalues that double tells from 0.";
@@ -78,7 +79,7 @@ std::string DensitySvg(const std::string& model, const std::vector<NtkRecord>& r
     if (shares > 0) distribution.mean = sum / shares;
     if (record.rank) distribution.note = "condition number " + Short(record.condition_number);
   }
-  return ToSvg(chart);
+  return chart;
 }
 
 // By Lanczos' method.
@@ -103,14 +104,15 @@ std::string SpectrumCsv(const std::vector<NtkRecord>& records) {
 }  // namespace
 
 Status WriteNtk(const std::string& directory, const std::string& model,
-                const std::vector<NtkRecord>& records) {
+                const std::vector<NtkRecord>& records, std::optional<ExportFormat> exported) {
   std::string lines;
   for (const NtkRecord& record : records) lines += ToJson(record) + "\n";
-  std::vector<std::pair<const char*, std::string>> files = {
-      {"ntk.jsonl", lines}, {"ntk_density.svg", DensitySvg(model, records)}};
+  NamedTexts files = {{"ntk.jsonl", lines}};
+  AddPicture("ntk_density", DensityChart(model, records), exported, &files, "ntk_density_drawn");
   if (records[0].rank) {
     files.emplace_back("ntk_spectrum.csv", SpectrumCsv(records));
-    files.emplace_back("ntk_spectrum.svg", SpectrumSvg(model, records));
+    AddPicture("ntk_spectrum", SpectrumChart(model, records), exported, &files,
+               "ntk_spectrum_drawn");
   } else {
     files.emplace_back("ntk_density.csv", DensityCsv(records[0]));
   }

@@ -7,6 +7,7 @@
 #include "core/base/student_t.h"
 #include "core/base/text.h"
 #include "core/report/chart.h"
+#include "core/report/chart_table.h"
 #include "core/report/csv.h"
 #include "core/spectrum/spectrum_statistics.h"
 
@@ -107,8 +108,8 @@ std::string Percent(double share) {
           std::to_chars(text, text + sizeof(text), 100 * share, std::chars_format::fixed, 0).ptr};
 }
 
-std::string DistributionsSvg(const std::string& model, const std::vector<SpectrumRecord>& records,
-                             const Kind& kind) {
+DistributionChart Distributions(const std::string& model,
+                                const std::vector<SpectrumRecord>& records, const Kind& kind) {
   DistributionChart chart;
   chart.title = StrCat("Distribution of the ", kind.name, " rank, stage by stage");
   chart.subtitle =
@@ -125,10 +126,10 @@ std::string DistributionsSvg(const std::string& model, const std::vector<Spectru
                      ? ""
                      : Percent(ShareOf(rank.rising, record)) + " % of rows rise"});
   }
-  return ToSvg(chart);
+  return chart;
 }
 
-std::string MeansSvg(const std::string& model, const std::vector<SpectrumRecord>& records) {
+LineChart Means(const std::string& model, const std::vector<SpectrumRecord>& records) {
   LineChart chart;
   chart.title = "Effective rank, stage by stage";
   chart.subtitle = Subtitle(model, records[0]) + ". Means; bars hold 90 % of the rows.";
@@ -145,20 +146,21 @@ std::string MeansSvg(const std::string& model, const std::vector<SpectrumRecord>
                                .high = QuantileOf(rank, record, 0.95)});
     }
   }
-  return ToSvg(chart);
+  return chart;
 }
 
 }  // namespace
 
 Status WriteSpectra(const std::string& directory, const std::string& model,
-                    const std::vector<SpectrumRecord>& records) {
-  const std::pair<const char*, std::string> files[] = {
-      {"spectra.csv", SpectraCsv(records)},
-      {"spectra_histogram.csv", HistogramCsv(records)},
-      {"spectra_stable.svg", DistributionsSvg(model, records, kKinds[0])},
-      {"spectra_entropy.svg", DistributionsSvg(model, records, kKinds[1])},
-      {"spectra_means.svg", MeansSvg(model, records)},
-  };
+                    const std::vector<SpectrumRecord>& records,
+                    std::optional<ExportFormat> exported) {
+  NamedTexts files = {{"spectra.csv", SpectraCsv(records)},
+                      {"spectra_histogram.csv", HistogramCsv(records)}};
+  for (const Kind& kind : kKinds) {
+    AddPicture(StrCat("spectra_", kind.name), Distributions(model, records, kind), exported,
+               &files);
+  }
+  AddPicture("spectra_means", Means(model, records), exported, &files);
   for (const auto& [name, text] : files) {
     ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(directory + "/" + name, text));
   }

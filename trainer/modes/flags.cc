@@ -42,8 +42,8 @@ DEFINE_bool(tensorboard, false,
             "also write events.out.tfevents.*, what metrics.jsonl has for TensorBoard: --logdir is "
             "the output directory or one above it");
 DEFINE_string(export, "",
-              "with --mode=plot: csv or json: also a file of the data behind every picture, "
-              "NAME.csv beside NAME.svg");
+              "with the modes plot, spectra and ntk: csv or json: also a file of the data behind "
+              "every picture, NAME.csv beside NAME.svg; of mode ntk NAME_drawn.csv");
 DEFINE_string(device, "cpu", "what computes: cpu, or cuda: one NVIDIA GPU a rank");
 DEFINE_int32(
     ranks, 1,

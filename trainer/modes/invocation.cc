@@ -118,6 +118,10 @@ Status CheckValues(const Mode& mode) {
   ELASTOR_RETURN_IF_ERROR(CheckChoice("split", FLAGS_split, std::span(kSplits).first(splits)));
   constexpr const char* kDevices[] = {"cpu", "cuda"};
   ELASTOR_RETURN_IF_ERROR(CheckChoice("device", FLAGS_device, kDevices));
+  constexpr const char* kFormats[] = {"csv", "json"};
+  if (!FLAGS_export.empty()) {
+    ELASTOR_RETURN_IF_ERROR(CheckChoice("export", FLAGS_export, kFormats));
+  }
   if (FLAGS_rows != 0 && (FLAGS_rows < 2 || FLAGS_rows > kMaxNtkRows)) {
     return UserError(StrCat("--rows=", FLAGS_rows, ": expected 2 to ", kMaxNtkRows));
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/file.h"
+#include "core/report/chart_table.h"
 #include "trainer/modes/flags.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/run/inference.h"
@@ -49,12 +50,13 @@ Status RunNtk(const ModeCall& call, Communicator& communicator) {
                          RunContext* context) -> Status {
     if (context->communicator->rank() != 0) return OkStatus();
     ELASTOR_RETURN_IF_ERROR(context->log->CheckInPlace());
-    return WriteNtk(options.output_dir, options.experiment.name(), ntk.records);
+    return WriteNtk(options.output_dir, options.experiment.name(), ntk.records,
+                    ExportFormatOf(FLAGS_export));
   };
   return RunInference(options, {.check = check, .measure = measure, .write = write}, communicator);
 }
 
-constexpr const char* kNtkFlags[] = {"kernels", "rows", "split", "tensorboard"};
+constexpr const char* kNtkFlags[] = {"export", "kernels", "rows", "split", "tensorboard"};
 
 }  // namespace
 

@@ -1,5 +1,3 @@
-#include <optional>
-
 #include "core/base/text.h"
 #include "core/report/chart_table.h"
 #include "trainer/modes/flags.h"
@@ -13,11 +11,7 @@ Status RunPlot(const ModeCall& call, Communicator& communicator) {
   if (communicator.size() > 1) {
     return UserError(StrCat("--mode=plot: ", communicator.size(), " ranks; expected one"));
   }
-  const std::optional<ExportFormat> exported = ExportFormatOf(FLAGS_export);
-  if (!FLAGS_export.empty() && !exported) {
-    return UserError("--export=" + FLAGS_export + ": expected csv or json");
-  }
-  return PlotRuns(call.folders, call.options.output_dir, exported);
+  return PlotRuns(call.folders, call.options.output_dir, ExportFormatOf(FLAGS_export));
 }
 
 constexpr const char* kPlotFlags[] = {"export", "output_dir"};

@@ -1,8 +1,10 @@
 #include <span>
 #include <vector>
 
+#include "core/report/chart_table.h"
 #include "trainer/evaluate/rows_file.h"
 #include "trainer/evaluate/spectra_files.h"
+#include "trainer/modes/flags.h"
 #include "trainer/modes/mode_rows.h"
 #include "trainer/records/run_files.h"
 #include "trainer/run/inference.h"
@@ -42,14 +44,15 @@ Status Write(const RunOptions& options, const Measured& measured, int64_t step,
   }
   ELASTOR_RETURN_IF_ERROR(context->LogScoring(step));
   if (context->communicator->rank() != 0) return OkStatus();
-  return WriteSpectra(options.output_dir, options.experiment.name(), measured.spectrum);
+  return WriteSpectra(options.output_dir, options.experiment.name(), measured.spectrum,
+                      ExportFormatOf(FLAGS_export));
 }
 
 Status RunSpectra(const ModeCall& call, Communicator& communicator) {
   return RunInference(call.options, {.measure = MeasureSpectra, .write = Write}, communicator);
 }
 
-constexpr const char* kSpectraFlags[] = {"per_sample", "split", "tensorboard"};
+constexpr const char* kSpectraFlags[] = {"export", "per_sample", "split", "tensorboard"};
 
 }  // namespace
 

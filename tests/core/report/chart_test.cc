@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/report/chart_table.h"
@@ -442,6 +444,14 @@ TEST(ChartTableTest, EveryPictureHasItsData) {
                           .rows = {"r"},
                           .cells = {{.value = 1, .text = "one"}, {}}};
   EXPECT_EQ(csv(grid), "row,column,text,note,value\nr,c1,one,,1\nr,c2,,,\n");
+  NamedTexts files;
+  AddPicture("p", grid, std::nullopt, &files);
+  AddPicture("q", forest, ExportFormat::kCsv, &files);
+  AddPicture("r", forest, ExportFormat::kJson, &files, "data");
+  ASSERT_EQ(files.size(), 5u);
+  EXPECT_EQ(files[0].first, "p.svg");
+  EXPECT_EQ(files[2], std::pair(std::string("q.csv"), csv(forest)));
+  EXPECT_EQ(files[4].first, "data.json");
 }
 
 TEST(HeatMapTest, ACellAnElementByItsSize) {

@@ -94,28 +94,40 @@ void Measure(const ArmPlan& plan, uint64_t number) {
   std::fflush(stdout);
 }
 
-// Models of equal quality by predictions: every run sees the signal with noise of its own.
-void MeasureRows(int models, int runs, int rows, uint64_t number) {
+// Models of equal quality by predictions. Logits are the signal of a row and two noises: the
+// model's, which all its runs have, and the run's own.
+struct RowPlan {
+  const char* name;
+  int models, runs;
+  double of_model;    // the model's noise of a row
+  double of_run;      // the run's noise of a row, on average
+  double spread = 0;  // of the logarithm of the run's noise: the luck of a seed
+  int rows = 500;
+};
+
+void MeasureRows(const RowPlan& plan, uint64_t number) {
   const int draws = FLAGS_draws / 10;
   int64_t auc = 0, logloss = 0, intervals = 0, wrong = 0;
   for (int draw = 0; draw < draws; ++draw) {
     Normals normals(number, draw);
     std::vector<double> signal;
     std::vector<uint8_t> labels;
-    for (int i = 0; i < rows; ++i) {
+    for (int i = 0; i < plan.rows; ++i) {
       signal.push_back(normals.Next());
       labels.push_back(signal.back() + 1.5 * normals.Next() > 1);
     }
     std::vector<ComparedModel> compared;
-    for (int m = 0; m < models; ++m) {
+    for (int m = 0; m < plan.models; ++m) {
+      std::vector<double> seen = signal;
+      for (double& each : seen) each += plan.of_model * normals.Next();
       ComparedModel& model = compared.emplace_back();
       model.name = "model" + std::to_string(m);
-      for (int r = 0; r < runs; ++r) {
+      for (int r = 0; r < plan.runs; ++r) {
         ComparedRun& run = model.runs.emplace_back();
         run.seed = r;
         // A run's own quality, which other rows do not change.
-        const double noise = std::exp(0.2 * normals.Next());
-        for (const double each : signal) {
+        const double noise = plan.of_run * std::exp(plan.spread * normals.Next());
+        for (const double each : seen) {
           const double logit = each + noise * normals.Next() - 1;
           run.probabilities.push_back(static_cast<float>(1 / (1 + std::exp(-logit))));
         }
@@ -132,10 +144,10 @@ void MeasureRows(int models, int runs, int rows, uint64_t number) {
     wrong += any;
   }
   std::printf(
-      "%d equal models of %d runs, predictions of %d rows: intervals over rows and seeds hold "
+      "%d equal models of %d runs, %s, predictions of %d rows: intervals over rows and seeds hold "
       "%.2f %% of AUCs, %.2f %% of loglosses; family error %.2f %%\n",
-      models, runs, rows, Percent(auc, intervals), Percent(logloss, intervals),
-      Percent(wrong, draws));
+      plan.models, plan.runs, plan.name, plan.rows, Percent(auc, intervals),
+      Percent(logloss, intervals), Percent(wrong, draws));
   std::fflush(stdout);
 }
 
@@ -158,6 +170,22 @@ int main(int argc, char** argv) {
       {"2 arms, 10 seeds each, none shared, unequal spreads", {0, 0}, {1, 3}, 0, 10, 1, false},
   };
   for (size_t i = 0; i < plans.size(); ++i) elastor::Measure(plans[i], i);
-  elastor::MeasureRows(2, 5, 500, plans.size());
-  elastor::MeasureRows(3, 3, 500, plans.size() + 1);
+  const std::vector<elastor::RowPlan> row_plans = {
+      {"runs with noise of their own", 2, 5, 0, 1, 0.2},
+      {"runs with noise of their own", 3, 3, 0, 1, 0.2},
+      {"rows dominate", 2, 5, 1, 0.1, 0},
+      {"rows dominate", 2, 3, 1, 0.1, 0},
+      {"seeds dominate", 2, 5, 0, 1, 0.3, 4000},
+      {"seeds dominate", 2, 3, 0, 1, 0.3, 4000},
+      {"seeds dominate and some runs fail", 2, 5, 0, 1, 0.8},
+      {"rows and seeds", 2, 5, 1, 1, 0.3},
+      {"rows and seeds", 2, 3, 1, 1, 0.3},
+      {"rows times seeds alone", 2, 5, 0, 1, 0},
+      {"rows times seeds alone", 2, 3, 0, 1, 0},
+      {"rows and seeds", 4, 10, 1, 1, 0.3},
+      {"two runs: rows and seeds", 2, 2, 1, 1, 0.3},
+  };
+  for (size_t i = 0; i < row_plans.size(); ++i) {
+    elastor::MeasureRows(row_plans[i], plans.size() + i);
+  }
 }

@@ -117,6 +117,11 @@ TEST(SpectraReportTest, GroupsByModelAndComparesSeedBySeed) {
   EXPECT_NE(files[0].second.find("\ny,7,stable,b,1,6,,,3.5,,,1,0\n"), std::string::npos)
       << files[0].second;
   EXPECT_NE(files[2].second.find("x, step 7, 2 seeds"), std::string::npos);
+  const auto exported = ReportFiles(*models, ExportFormat::kCsv);
+  ASSERT_EQ(exported.size(), files.size() + 8);
+  EXPECT_EQ(exported[3].first, "stages_stable.csv");
+  EXPECT_NE(exported[3].second.find("\"y, step 7, 1 seed\",b,1,6,,\n"), std::string::npos)
+      << exported[3].second;
 }
 
 // Ranks 2, 3, 7 and 2, 2, 3 behind three iterations: slopes 5/2 and 1/2. Training rows are a model
