@@ -308,7 +308,7 @@ laws() {
         }'
     done | { echo "model,seed,dense_parameters,$metric"; cat; } >"$points.$metric.csv"
     "$ELASTOR_PROGRAMS/launcher/scaling_law/scaling_law" --points="$points.$metric.csv" --metric=$metric \
-      --json="$points.$metric.json" | tee "$points.$metric.txt"
+      --comparisons=3 --replicates=10000 --json="$points.$metric.json" | tee "$points.$metric.txt"
   done
 }
 

@@ -79,7 +79,8 @@ Analysis Analyse(const std::string& model, std::span<const std::string> size_nam
   return analysis;
 }
 
-std::vector<ComparedPrediction> Compare(const Analysis& first, const Analysis& second) {
+std::vector<ComparedPrediction> Compare(const Analysis& first, const Analysis& second,
+                                        int comparisons) {
   const Axis a = AxisOf(first.configurations, 0), b = AxisOf(second.configurations, 0);
   const double least = std::max(a.least, b.least), most = std::min(a.most, b.most);
   std::vector<ComparedPrediction> compared;
@@ -92,7 +93,7 @@ std::vector<ComparedPrediction> Compare(const Analysis& first, const Analysis& s
                             second.bootstrap.laws()[r].At(sizes));
     }
     compared.push_back({size, first.fit.law.At(sizes), second.fit.law.At(sizes),
-                        CentralInterval(std::move(differences))});
+                        CentralInterval(std::move(differences), kTails / comparisons)});
   }
   return compared;
 }

@@ -19,6 +19,7 @@ struct AnalysisOptions {
   std::optional<double> delta;  // Huber's threshold; none: from the noise
   int replicates = 1000;        // number of replicates of each bootstrap
   uint64_t seed = 1;            // seed of the bootstraps' draws
+  int comparisons = 1;          // whose intervals hold together in 95 % of the cases (Bonferroni)
 };
 
 struct Prediction {
@@ -55,15 +56,16 @@ struct ComparedPrediction {
   double size = 0;
   double first = 0;
   double second = 0;
-  Interval difference;  // 95 %, of first - second
+  Interval difference;  // of first - second
 
   bool told_apart() const { return difference.low > 0 || difference.high < 0; }
 };
 
 // Compares two models at the ends and the geometric middle of their common range of sizes, and one
 // step of the first model beyond it. Empty when their ranges do not overlap. REQUIRES: laws of one
-// size; as many replicates in both.
-std::vector<ComparedPrediction> Compare(const Analysis& first, const Analysis& second);
+// size; as many replicates in both. Each interval leaves out a share of 5 % / `comparisons`.
+std::vector<ComparedPrediction> Compare(const Analysis& first, const Analysis& second,
+                                        int comparisons = 1);
 
 }  // namespace elastor
 

@@ -225,8 +225,9 @@ double PlainCoefficient(const Law& law, size_t k) {
 }
 
 ModelComparison CompareModels(const Analysis& first, const Analysis& second,
-                              const std::string& size_name) {
-  ModelComparison comparison = {first.model, second.model, size_name, Compare(first, second), ""};
+                              const std::string& size_name, int comparisons) {
+  ModelComparison comparison = {first.model, second.model, size_name,
+                                Compare(first, second, comparisons), ""};
   if (comparison.predictions.empty()) comparison.why_not = "their ranges have nothing in common";
   return comparison;
 }
@@ -234,6 +235,11 @@ ModelComparison CompareModels(const Analysis& first, const Analysis& second,
 std::string ToText(const ScalingReport& report) {
   std::string text;
   for (const Analysis& analysis : report.analyses) text += AnalysisText(analysis, report.metric);
+  if (report.options.comparisons > 1) {
+    text +=
+        Format("Intervals of differences hold together in 95 %% of the cases for %d comparisons.\n",
+               report.options.comparisons);
+  }
   for (const ModelComparison& comparison : report.comparisons) {
     text += ComparisonText(comparison, report.metric);
   }
@@ -241,11 +247,9 @@ std::string ToText(const ScalingReport& report) {
 }
 
 std::string ToJson(const ScalingReport& report) {
-  Json json = {{"metric", LossName(report.metric)},
-               {"replicates", report.options.replicates},
-               {"seed", report.options.seed},
-               {"models", Json::array()},
-               {"comparisons", Json::array()}};
+  Json json = {{"metric", LossName(report.metric)}, {"replicates", report.options.replicates},
+               {"seed", report.options.seed},       {"corrected_for", report.options.comparisons},
+               {"models", Json::array()},           {"comparisons", Json::array()}};
   for (const Analysis& analysis : report.analyses) json["models"].push_back(JsonOf(analysis));
   for (const ModelComparison& comparison : report.comparisons) {
     json["comparisons"].push_back(JsonOf(comparison));

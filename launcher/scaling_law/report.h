@@ -18,9 +18,9 @@ struct ModelComparison {
   std::string why_not;
 };
 
-// Compares two models by their laws of the size.
+// Compares two models by their laws of the size, as one of so many comparisons.
 ModelComparison CompareModels(const Analysis& first, const Analysis& second,
-                              const std::string& size_name);
+                              const std::string& size_name, int comparisons = 1);
 
 struct ScalingReport {
   Metric metric = Metric::kLogloss;

@@ -30,12 +30,15 @@ DEFINE_string(json, "", "a file for all figures, as JSON");
 DEFINE_double(delta, 0, "Huber's threshold on relative residuals; 0: from the runs' noise");
 DEFINE_int32(replicates, 1000, "fits to replicates of the data that intervals are made from");
 DEFINE_uint64(seed, 1, "of these replicates");
+DEFINE_int32(comparisons, 1,
+             "comparisons of two models whose intervals hold together in 95 % of the cases");
 
 namespace elastor {
 namespace {
 
 constexpr char kSourceFile[] = "scaling_law_main.cc";
 constexpr int kLeastReplicates = 100, kMostReplicates = 100000;
+constexpr int kMostComparisons = 1000;
 
 StatusOr<std::vector<std::string>> ChosenSizes() {
   std::vector<std::string> names;
@@ -68,6 +71,10 @@ Status CheckFlags(const std::vector<std::string>& folders) {
     return UserError(StrCat("--replicates=", FLAGS_replicates, ": expected ", kLeastReplicates,
                             " to ", kMostReplicates));
   }
+  if (FLAGS_comparisons < 1 || FLAGS_comparisons > kMostComparisons) {
+    return UserError(
+        StrCat("--comparisons=", FLAGS_comparisons, ": expected 1 to ", kMostComparisons));
+  }
   return OkStatus();
 }
 
@@ -94,13 +101,14 @@ void AddComparisons(std::span<const Run> runs, ScalingReport* report) {
             : AnalyseModels(runs, size_names, report->options);
     for (size_t i = 0; i < report->analyses.size(); ++i) {
       for (size_t j = i + 1; j < report->analyses.size(); ++j) {
-        report->comparisons.push_back(analyses.ok()
-                                          ? CompareModels((*analyses)[i], (*analyses)[j], name)
-                                          : ModelComparison{report->analyses[i].model,
-                                                            report->analyses[j].model,
-                                                            name,
-                                                            {},
-                                                            analyses.status().message()});
+        report->comparisons.push_back(
+            analyses.ok()
+                ? CompareModels((*analyses)[i], (*analyses)[j], name, report->options.comparisons)
+                : ModelComparison{report->analyses[i].model,
+                                  report->analyses[j].model,
+                                  name,
+                                  {},
+                                  analyses.status().message()});
       }
     }
   }
@@ -114,6 +122,7 @@ Status FitRuns(const std::vector<std::string>& folders) {
   if (FLAGS_delta > 0) report.options.delta = FLAGS_delta;
   report.options.replicates = FLAGS_replicates;
   report.options.seed = FLAGS_seed;
+  report.options.comparisons = FLAGS_comparisons;
   ELASTOR_ASSIGN_OR_RETURN(const ResultRuns results, FindResultRuns(folders));
   std::fputs(results.left_out.c_str(), stderr);
   std::vector<elastor::Run> runs;

@@ -391,6 +391,10 @@ TEST(Analysis, ModelsAreToldApartByTheirDifference) {
     EXPECT_LT(at.difference.high, 0) << at.size;
     EXPECT_EQ(at.first, first.fit.law.At(std::vector<double>{at.size}));
   }
+  const Interval alone = Compare(first, second)[1].difference;
+  const Interval of_three = Compare(first, second, 3)[1].difference;
+  EXPECT_LT(of_three.low, alone.low);
+  EXPECT_GT(of_three.high, alone.high);
   EXPECT_FALSE(Compare(second, third)[1].told_apart());
   const Analysis far = Analyse("far", kNames, DrawPoints({.least = 1e9}, 9), options);
   EXPECT_TRUE(Compare(first, far).empty());
