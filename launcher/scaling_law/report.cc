@@ -247,9 +247,12 @@ std::string ToText(const ScalingReport& report) {
 }
 
 std::string ToJson(const ScalingReport& report) {
-  Json json = {{"metric", LossName(report.metric)}, {"replicates", report.options.replicates},
-               {"seed", report.options.seed},       {"corrected_for", report.options.comparisons},
-               {"models", Json::array()},           {"comparisons", Json::array()}};
+  Json json = {{"metric", LossName(report.metric)},
+               {"replicates", report.options.replicates},
+               {"seed", report.options.seed},
+               {"models", Json::array()},
+               {"comparisons", Json::array()}};
+  if (report.options.comparisons > 1) json["corrected_for"] = report.options.comparisons;
   for (const Analysis& analysis : report.analyses) json["models"].push_back(JsonOf(analysis));
   for (const ModelComparison& comparison : report.comparisons) {
     json["comparisons"].push_back(JsonOf(comparison));
