@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Looks at reports, of a sweep or of runs, as readers do, in headless Chromium: screenshots at 1280, 768 and 390 pixels,
 # light and dark, and a print as PDF. Fails when a page is not whole, logs an error, asks the network for anything, is
-# wider than its viewport, or cuts a text. Pictures go to OUTPUT_DIR, a folder for each page; by default beside it:
+# wider than its viewport, or cuts a text. Pictures go to OUTPUT_DIR, by default beside the page; those of several pages
+# go to a folder for each, named by its path:
 #
 #   tools/check_report.sh REPORT.html... [OUTPUT_DIR]
 #
@@ -26,7 +27,10 @@ fi
 failures=0
 for page in "${pages[@]}"; do
   pictures=${output:-$(dirname "$page")/pictures}
-  [[ ${#pages[@]} -eq 1 ]] || pictures+=/$(basename "$page" .html)
+  if [[ ${#pages[@]} -gt 1 ]]; then
+    name=${page%.html} && name=${name#/}
+    pictures+=/${name//\//-}
+  fi
   if grep --extended-regexp --ignore-case '(src|href)="?(https?:)?//' "$page" >/dev/null; then
     echo "check_report.sh: $page: has an address outside itself" >&2
     failures=$((failures + 1))

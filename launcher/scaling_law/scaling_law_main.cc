@@ -90,10 +90,12 @@ StatusOr<std::vector<Analysis>> AnalyseModels(std::span<const Run> runs,
   return analyses;
 }
 
-// Every pair of models at equal parameters and at equal multiply-adds.
+// Every pair of models at equal parameters and at equal multiply-adds, where runs have them.
 void AddComparisons(std::span<const Run> runs, ScalingReport* report) {
   if (report->analyses.size() < 2) return;
   for (const std::string name : {"dense_parameters", "multiply_adds"}) {
+    if (std::ranges::none_of(runs, [&](const Run& run) { return run.sizes.contains(name); }))
+      continue;
     const std::vector<std::string> size_names = {name};
     const StatusOr<std::vector<Analysis>> analyses =
         report->analyses.front().size_names == size_names

@@ -356,6 +356,14 @@ std::string ProgressText(const SweepData& data) {
   return text;
 }
 
+bool HaveSizes(const std::vector<SweepLaw>& laws) {
+  return std::ranges::any_of(laws, [](const SweepLaw& law) {
+    return std::ranges::any_of(law.series, [](const SeriesLaw& series) {
+      return series.analysis || series.configurations.size() >= 3;
+    });
+  });
+}
+
 Answer MakeAnswer(const SweepData& data, const SweepArms& arms, const std::vector<SweepLaw>& laws) {
   Answer answer;
   AddLead(data, arms, laws, &answer.lead);
@@ -372,7 +380,7 @@ Answer MakeAnswer(const SweepData& data, const SweepArms& arms, const std::vecto
     }
   }
   const SweepLaw* law = Find(laws, Metric::kLogloss, "dense_parameters");
-  if (law == nullptr) return answer;
+  if (law == nullptr || !HaveSizes(laws)) return answer;
   for (const SeriesLaw& series : law->series) {
     answer.details.push_back(series.series + ": " + SeriesText(*law, series));
   }

@@ -14,9 +14,12 @@ namespace elastor {
 struct Answer {
   std::vector<std::string> lead;     // who is ahead, and what size does
   std::vector<std::string> at_size;  // models at equal sizes by their laws
-  std::vector<std::string> details;  // the laws, one sentence a series
+  std::vector<std::string> details;  // the laws, one sentence a series; empty unless HaveSizes
 };
 Answer MakeAnswer(const SweepData& data, const SweepArms& arms, const std::vector<SweepLaw>& laws);
+
+// Whether any model has the three sizes that a law needs.
+bool HaveSizes(const std::vector<SweepLaw>& laws);
 
 // Returns "12 of 20 runs are done, 1 failed, 7 are waiting."
 std::string ProgressText(const SweepData& data);

@@ -152,6 +152,7 @@ std::string AnswerHtml(const SweepReport& report) {
     text += (i == 0 ? "<p class=\"lead\">" : "<p>") + EscapedFormula(answer.lead[i]) + "</p>\n";
   }
   for (const std::string& sentence : answer.at_size) text += Paragraph(sentence);
+  if (answer.details.empty()) return text + "</div>\n";
   text += "<details><summary>The laws in words</summary>\n<ul>\n";
   for (const std::string& sentence : answer.details) {
     const size_t colon = sentence.find(": ");
@@ -647,8 +648,10 @@ std::string ToHtml(const SweepReport& report) {
   }
   body += "<section id=\"laws\">\n<h2>How quality grows with size</h2>\n";
   for (const FigureGroup& group : report.law_figures) body += FiguresHtml(group);
-  body += "<details><summary>Details of the fits</summary>\n" + LawTable(report) +
-          ComparisonTable(report) + "</details>\n</section>\n";
+  body += HaveSizes(report.laws) ? "<details><summary>Details of the fits</summary>\n" +
+                                       LawTable(report) + ComparisonTable(report) + "</details>\n"
+                                 : Paragraph("No law is fitted: no model has three sizes.");
+  body += "</section>\n";
   body += "<section id=\"cost\">\n<h2>What quality costs</h2>\n" + FiguresHtml(report.pareto) +
           "</section>\n";
   body += "<section id=\"ranks\">\n<h2>Effective ranks</h2>\n" + SpectraHtml(data) + "</section>\n";

@@ -528,8 +528,9 @@ class AnswerTest : public SweepReportTest {
     const std::string page = Report();
     EXPECT_EQ(HtmlMistake(page), "");
     std::vector<std::string> paragraphs;
-    const size_t end = page.find("<details>");
-    for (size_t at = page.find("<div class=\"answer\">"); at < end; ++at) {
+    size_t at = page.find("<div class=\"answer\">");
+    const size_t end = std::min(page.find("<details>", at), page.find("</div>", at));
+    for (; at < end; ++at) {
       at = page.find("<p", at);
       if (at >= end) break;
       at = page.find('>', at) + 1;
@@ -586,6 +587,8 @@ TEST_F(AnswerTest, ANewNameForALabel) {
   ASSERT_TRUE(RenameLabel(files_, {"A", "Alpha & co"}).ok());
   const std::string page = Report();
   EXPECT_TRUE(Holds(page, "B is ahead of Alpha &amp; co by 0.0100 AUC"));
+  EXPECT_TRUE(Holds(page, "No law is fitted: no model has three sizes."));
+  EXPECT_FALSE(Holds(page, "The laws in words"));
   EXPECT_TRUE(Holds(page, "<td>Alpha &amp; co, seed 1</td>"));
   EXPECT_TRUE(Holds(*ReadFile(files_.Table()), plan_.runs[0].folder + ",Alpha & co,mlp,"));
   EXPECT_TRUE(Holds(*ReadFile(files_.Sweep()), "name=Alpha & co"));
