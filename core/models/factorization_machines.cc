@@ -19,17 +19,6 @@ Value PooledProducts(GraphBuilder* graph, Value e) {
   return graph->Apply(op, e);
 }
 
-// e_i . e_j for i < j.
-Value DotProducts(GraphBuilder* graph, Value e) {
-  PairwiseDotOp products;
-  products.first = products.second = graph->shape(e).tokens;
-  products.width = graph->shape(e).width;
-  const Value both[] = {e, e};
-  UpperTriangleOp triangle;
-  triangle.size = products.first;
-  return graph->Apply(triangle, graph->Apply(products, both));
-}
-
 }  // namespace
 
 Value Fm(GraphBuilder* graph, const FmConfig&) {
@@ -40,7 +29,7 @@ Value Fm(GraphBuilder* graph, const FmConfig&) {
 Value FwFm(GraphBuilder* graph, const FwFmConfig& config) {
   const Value e = graph->Embeddings();
   const bool weights = config.linear() == FwFmConfig::ID_WEIGHTS;
-  Value read = DotProducts(graph, e);
+  Value read = DotProducts(graph, e, graph->shape(e));
   if (!weights) read = Concat(graph, read, e);
   LinearOp head;
   head.in = graph->shape(read).features();
@@ -68,7 +57,7 @@ Value Nfm(GraphBuilder* graph, const MlpConfig& config) {
 
 Value Ipnn(GraphBuilder* graph, const MlpConfig& config) {
   const Value e = graph->Embeddings();
-  const Value read = Concat(graph, e, DotProducts(graph, e));
+  const Value read = Concat(graph, e, DotProducts(graph, e, graph->shape(e)));
   const MlpOptions deep = DeepNetwork(config, graph->shape(read).features(), graph->outputs());
   return Mlp(graph, "deep", deep)(read);
 }

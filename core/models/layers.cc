@@ -150,6 +150,16 @@ Layer Mlp(GraphBuilder* graph, const std::string& name, const MlpOptions& option
   };
 }
 
+Value DotProducts(GraphBuilder* graph, Value x, Shape shape) {
+  PairwiseDotOp products;
+  products.first = products.second = shape.tokens;
+  products.width = shape.width;
+  const Value both[] = {x, x};
+  UpperTriangleOp triangle;
+  triangle.size = products.first;
+  return graph->Apply(triangle, graph->Apply(products, both));
+}
+
 Layer SideBySide(GraphBuilder* graph, const std::string& name, int64_t count, const LinearOp& op) {
   CHECK_EQ(op.tokens, 1);
   LinearOp all = op;

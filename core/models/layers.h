@@ -29,6 +29,9 @@ Value Concat(GraphBuilder* graph, Value a, Value b);
 // Returns a * b, element by element, in a's shape.
 Value Multiply(GraphBuilder* graph, Value a, Value b);
 
+// Returns x_i . x_j for i < j, pair by pair, of the tokens of x as one of `shape`.
+Value DotProducts(GraphBuilder* graph, Value x, Shape shape);
+
 // Returns the logits of a network of crosses with a deep network beside it, "head" of [crosses |
 // deep].
 Value CrossHead(GraphBuilder* graph, Value crosses, Value deep);

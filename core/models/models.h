@@ -21,6 +21,7 @@ Value Nfm(GraphBuilder* graph, const MlpConfig& config);
 Value Ipnn(GraphBuilder* graph, const MlpConfig& config);
 Value Dcn(GraphBuilder* graph, const DcnConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
+Value Dlrm(GraphBuilder* graph, const DlrmConfig& config);
 Value Gdcn(GraphBuilder* graph, const GdcnConfig& config);
 Value FinalMlp(GraphBuilder* graph, const FinalMlpConfig& config);
 Value FinalNet(GraphBuilder* graph, const FinalNetConfig& config);
@@ -103,6 +104,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return Dcn(graph, config.dcn());
     case ModelConfig::kDcnV2:
       return DcnV2(graph, config.dcn_v2());
+    case ModelConfig::kDlrm:
+      return Dlrm(graph, config.dlrm());
     case ModelConfig::kGdcn:
       return Gdcn(graph, config.gdcn());
     case ModelConfig::kFinalMlp:

@@ -205,6 +205,23 @@ def dcn(w, e, first_order, batch_norm):
     return linear(w.under("head"), torch.cat([x, deep], 1))
 
 
+def dlrm(w, e, first_order, batch_norm):
+    """The numeric fields come first: as many as the bottom network reads."""
+    numeric = w("bottom.hidden0.weight").shape[1] // e.shape[2]
+    bottom = hidden_layers(w.under("bottom"), e[:, :numeric].flatten(1), torch.relu, batch_norm)
+    vectors = torch.cat([bottom[:, None], e[:, numeric:]], 1)
+    if "cross0.weight" not in w:
+        read = torch.cat([bottom, dot_products(vectors)], 1)
+        return mlp(w.under("top"), read, torch.relu, batch_norm)
+    z0 = vectors.flatten(1)
+    z, i = z0, 0
+    while f"cross{i}.weight" in w:
+        layer = w.under(f"cross{i}")
+        z = z0 * (z @ layer("down.weight").T @ layer("weight").T + layer("bias")) + z
+        i += 1
+    return mlp(w.under("top"), z, torch.relu, batch_norm)
+
+
 def gdcn(w, e, first_order, batch_norm):
     x0 = e.flatten(1)
     x, i = x0, 0
@@ -320,8 +337,8 @@ def esmm(w, e, first_order, batch_norm):
 
 
 # Of E [B, n, k] and the first-order weights [B, n], or None.
-OF_FIELDS = {f.__name__: f for f in (lr, fm, fw_fm, wide_and_deep, deep_fm, nfm, ipnn, dcn, gdcn,
-                                     final_mlp, final_net, mask_net, shared_bottom, ple, esmm)}
+OF_FIELDS = {f.__name__: f for f in (lr, fm, fw_fm, wide_and_deep, deep_fm, nfm, ipnn, dcn, dlrm,
+                                     gdcn, final_mlp, final_net, mask_net, shared_bottom, ple, esmm)}
 
 
 def wukong(w, x):

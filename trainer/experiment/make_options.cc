@@ -119,6 +119,13 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
   if (ReadsPairs(experiment.model()) && data.numeric_count() + data.categorical.size() < 2) {
     return UserError("model: one of pairs of fields; expected two fields at least");
   }
+  if (experiment.model().dlrm().interaction() == DlrmConfig::DOT && experiment.model().has_dlrm() &&
+      data.categorical.size() + (data.numeric_count() > 0 ? 1 : 0) < 2) {
+    return UserError(
+        "model.dlrm: DOT multiplies embeddings with the numeric fields' network or with each "
+        "other; expected "
+        "two categorical fields, or one beside numeric fields");
+  }
   if (data.classes > 0) return ClassTask(experiment, data);
   const TaskConfig& config = experiment.task();
   const auto expected = [&] {

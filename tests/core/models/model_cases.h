@@ -76,6 +76,14 @@ inline std::vector<ModelCase> ModelCases() {
       "rank_mixer" + public_code + "feed_forward { kind: TWO_LAYER } }");
   add("MlpBatchNormDropout", "mlp { hidden: [9, 5] batch_norm: true dropout: 0.25 }");
   add("DcnV2Stacked", "dcn_v2 { cross_layers: 2 hidden: [9, 5] }");
+  add("DlrmDot", "dlrm { bottom_hidden: 6 hidden: [9, 5] dropout: 0.25 }");
+  add("DlrmLowRankCross",
+      "dlrm { interaction: CROSS cross_layers: 2 rank: 3 bottom_hidden: 6 hidden: 5 }");
+  add("DlrmFullCrossNoNumericFields",
+      "dlrm { interaction: CROSS cross_layers: 1 rank: 0 hidden: 5 }");
+  cases.back().features.numeric_fields = 0;
+  add("DlrmDotNoNumericFields", "dlrm { hidden: 5 batch_norm: true }");
+  cases.back().features.numeric_fields = 0;
   add("DcnV2Parallel", "dcn_v2 { structure: PARALLEL hidden: [9, 5] dropout: 0.25 }");
   add("AutoInt", "auto_int { attention_layers: 2 attention_width: 6 heads: 2 scale: true }");
   add("AutoIntPlus",

@@ -107,8 +107,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "rank_mixer { tokens: 4 token_width: 8 }", "mlp { hidden: 8 batch_norm: true }",
                     "dcn_v2 { }", "x_deep_fm { }", "auto_int { }", "wukong { }", "mmoe { }",
                     "fm { }", "fw_fm { }", "fw_fm { linear: ID_WEIGHTS }", "deep_fm { }",
-                    "wide_and_deep { }", "nfm { }", "ipnn { }", "dcn { }", "gdcn { }",
-                    "final_mlp { }", "mask_net { }",
+                    "wide_and_deep { }", "nfm { }", "ipnn { }", "dcn { }", "dlrm { }",
+                    "dlrm { interaction: CROSS }", "gdcn { }", "final_mlp { }", "mask_net { }",
                     "mask_net { structure: PARALLEL embedding_norm: true }", "shared_bottom { }",
                     "ple { layers: 2 }", "final_net { }",
                     "token_mixer_large { tokens: 4 token_width: 8 }"));
