@@ -54,7 +54,7 @@ enum class Phase {
 };
 
 // Bytes of a connection in both directions. One thread at a time has it: epoll's ONESHOT hands it
-// on. The clock's thread looks at what is atomic.
+// on, and `turns` orders their memory. The clock's thread looks at the other atomics.
 struct Connection {
   explicit Connection(int socket) : socket(socket) {}
 
@@ -69,6 +69,7 @@ struct Connection {
   std::atomic<Phase> phase = Phase::kIdle;
   std::atomic<double> due = 0;  // seconds on the server's clock
   std::atomic<bool> late = false;
+  std::atomic<uint32_t> turns = 0;
 };
 
 Status AddressError(const HttpOptions& options, const std::string& what) {
@@ -294,6 +295,7 @@ void EpollServer::Work() {
     if (count <= 0) continue;
     if (event.data.ptr == nullptr) return;
     auto* const connection = static_cast<Connection*>(event.data.ptr);
+    connection->turns.load(std::memory_order_acquire);
     try {
       Serve(connection);
     } catch (const std::bad_alloc&) {
@@ -444,7 +446,9 @@ void EpollServer::Enter(Connection* connection, Phase phase) {
 // The last that a thread does with a connection.
 void EpollServer::Wait(Connection* connection, uint32_t events) {
   epoll_event event = {.events = events | EPOLLONESHOT, .data = {.ptr = connection}};
-  epoll_ctl(epoll_, EPOLL_CTL_MOD, connection->socket, &event);
+  const int socket = connection->socket;
+  connection->turns.fetch_add(1, std::memory_order_release);
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, socket, &event);
 }
 
 void EpollServer::Close(Connection* connection) {

@@ -33,7 +33,7 @@ DEFINE_int64(max_body_bytes, 4 << 20, "bytes of a request's body; each connectio
 DEFINE_int64(max_rows, 4096, "rows of a request");
 DEFINE_double(request_timeout_s, 10,
               "seconds for a request to arrive, and for its answer to leave");
-DEFINE_double(idle_timeout_s, 60, "seconds after which a connection without a request is closed");
+DEFINE_double(idle_timeout_s, 75, "seconds after which a connection without a request is closed");
 DEFINE_double(drain_delay_s, 0,
               "seconds from SIGTERM, when the server is no longer ready, until it takes no more "
               "connections; for load balancers that ask whether it is ready");
