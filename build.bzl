@@ -172,6 +172,7 @@ _ROOMS = [
     "checkpoint",
     "plot",
     "score",
+    "serve",
     "run",
     "supervise",
     "modes",

@@ -53,7 +53,7 @@ read -ra options <<<"${BAZEL_OPTIONS:-}"
 run_bazel() { bazel "${startup[@]}" "$@"; }
 
 # Paths below bazel-bin, where the programs lie as in programs/.
-programs=(trainer/trainer trainer/prepare/prepare launcher/launcher)
+programs=(trainer/trainer trainer/prepare/prepare trainer/serve/elastor_serve launcher/launcher)
 for program in comparison conditioning scaling_law spectra_report; do programs+=("launcher/$program/$program"); done
 mpi_parts=(collective/libelastor_{openmpi,mpich}.so)
 library=trainer/score/shared/libelastor_score.so

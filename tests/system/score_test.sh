@@ -2,12 +2,15 @@
 # Raw rows that a model scores by itself, after its data is gone, get the bytes of mode predict on the
 # prepared rows: every layout and type of field, with labels and without, from files, gzip and stdin, on
 # any number of threads and with every instruction set. A row that cannot be read is answered or ends
-# the program, as the user says. Arguments: the trainer, prepare, score_client.
+# the program, as the user says. Served over
+# HTTP they get the same bits. Arguments: the trainer, prepare, score_client, elastor_serve.
 set -uo pipefail
 
 trainer=$PWD/$1
 prepare=$PWD/$2
 client=$PWD/$3
+server=$PWD/$4
+serve_client=$(cd "$(dirname "$0")" && pwd)/serve_client.py
 oracle=$(cd "$(dirname "$0")" && pwd)/onnx_oracle.py
 export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
 source "$(dirname "$0")/spread_run.sh"
@@ -197,6 +200,16 @@ cut --fields=2-4 test.tsv >values
   probabilities <tsv_predicted/predictions.csv | tail --lines=+2)
 grep --quiet '^ids: 0' answers || fail "ids: $(cat answers)"
 grep --quiet "^a wrong id: 2 .*user.* -1" answers || fail "a wrong id: $(cat answers)"
+
+# Over HTTP.
+python3 "$serve_client" "$server" tsv/model values <(probabilities <tsv_predicted/predictions.csv) ||
+  fail 'elastor_serve'
+expect_line 2 '--model: expected the folder of a model' "$server"
+expect_line 2 '--max_rows=0: expected 1 to 1000000' "$server" --model=tsv/model --max_rows=0
+expect_line 2 "--name=a/b: expected letters, digits, '_', '-' and '.'" "$server" --model=tsv/model --name=a/b
+expect_line 2 'nowhere/manifest.json: open: No such file' "$server" --model=nowhere --port=0
+expect_line 2 '--host=192.0.2.1 --port=0: Cannot assign requested address' \
+  "$server" --model=tsv/model --host=192.0.2.1 --port=0
 
 # A value of two lines is one of one row; of a bad row of two lines the first is told.
 sed '4s/[^,]*$/"a page\nof two lines"/; 9s/[^,]*$/"bad\n"page/' test.csv >two_lines.csv

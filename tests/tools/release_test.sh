@@ -31,7 +31,7 @@ compiled() {
   mkdir --parents "$work/bin/$(dirname "$1")"
   gcc -x c - -o "$work/bin/$1" "${@:2}" || fail "gcc $1"
 }
-for program in trainer/trainer trainer/prepare/prepare launcher/{launcher,comparison/comparison} \
+for program in trainer/trainer trainer/prepare/prepare trainer/serve/elastor_serve launcher/{launcher,comparison/comparison} \
   launcher/{conditioning/conditioning,scaling_law/scaling_law,spectra_report/spectra_report}; do
   compiled $program <<<'int main(void) { return 7; }'
 done

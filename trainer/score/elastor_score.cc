@@ -73,17 +73,25 @@ Buffers& OfThread() {
   return buffers;
 }
 
-Status Score(const elastor_model& model, Buffers* buffers, float* probabilities) {
+// Where a call writes; an array that is null is left out.
+struct Answers {
+  float* probabilities;
+  float* logits;
+};
+
+Status Score(const elastor_model& model, Buffers* buffers, const Answers& answers) {
   ELASTOR_RETURN_IF_ERROR(model.scorer->Score(&buffers->rows, &buffers->logits));
-  std::ranges::transform(buffers->logits, probabilities, Sigmoid<float>);
+  if (answers.probabilities != nullptr) {
+    std::ranges::transform(buffers->logits, answers.probabilities, Sigmoid<float>);
+  }
+  if (answers.logits != nullptr) std::ranges::copy(buffers->logits, answers.logits);
   return OkStatus();
 }
 
 // Checks what both ways of scoring have in common.
-Status CheckArguments(const elastor_model* model, size_t rows, const float* probabilities) {
+Status CheckArguments(const elastor_model* model, size_t rows) {
   if (model == nullptr) return UserError("model is NULL");
   if (rows > kMostRows) return UserError(StrCat("rows is ", rows, "; expected at most 2^40"));
-  if (rows > 0 && probabilities == nullptr) return UserError("probabilities is NULL");
   return OkStatus();
 }
 
@@ -119,6 +127,40 @@ Status TakeIds(const DatasetInfo& data, const int64_t* ids, const int64_t* offse
   to->ids.assign(ids, ids + offsets[bags]);
   if (HasBags(data)) to->offsets.assign(offsets, offsets + bags + 1);
   return OkStatus();
+}
+
+Status ScoreValues(const elastor_model* model, const char* const* values, size_t rows,
+                   const Answers& answers) {
+  ELASTOR_RETURN_IF_ERROR(CheckArguments(model, rows));
+  if (model->encoder == nullptr) {
+    return UserError("the model's folder does not tell how raw values are encoded");
+  }
+  Buffers& buffers = OfThread();
+  Rows* const to = buffers.Empty();
+  const size_t fields = elastor_fields(model);
+  ELASTOR_RETURN_IF_ERROR(CheckArray("values", values, rows * fields));
+  buffers.values.resize(fields);
+  for (size_t row = 0; row < rows; ++row) {
+    std::transform(values + row * fields, values + (row + 1) * fields, buffers.values.begin(),
+                   [](const char* text) { return text == nullptr ? "" : text; });
+    const Status encoded = model->encoder->EncodeValues(buffers.values, to);
+    if (!encoded.ok()) return UserError("row " + std::to_string(row) + ": " + encoded.message());
+  }
+  return Score(*model, &buffers, answers);
+}
+
+Status ScoreIds(const elastor_model* model, const float* numeric, const int64_t* ids,
+                const int64_t* offsets, size_t rows, const Answers& answers) {
+  ELASTOR_RETURN_IF_ERROR(CheckArguments(model, rows));
+  const DatasetInfo& data = model->scorer->model().data;
+  const size_t numbers = rows * data.numeric.size();
+  ELASTOR_RETURN_IF_ERROR(CheckArray("numeric", numeric, numbers));
+  Buffers& buffers = OfThread();
+  Rows* const to = buffers.Empty();
+  to->rows = static_cast<int64_t>(rows);
+  to->numeric.assign(numeric, numeric + numbers);
+  ELASTOR_RETURN_IF_ERROR(TakeIds(data, ids, offsets, rows, to));
+  return Score(*model, &buffers, answers);
 }
 
 }  // namespace
@@ -166,6 +208,22 @@ const char* elastor_field_name(const elastor_model* model, size_t field) {
   return field < elastor_fields(model) ? model->encoder->features()[field].name.c_str() : nullptr;
 }
 
+int elastor_field_is_number(const elastor_model* model, size_t field) {
+  if (field >= elastor_fields(model)) return 0;
+  const elastor::FieldPlan& plan = model->encoder->features()[field];
+  return plan.type == elastor::Field::NUMERIC || plan.transform == elastor::Field::BUCKET ||
+         plan.transform == elastor::Field::LOG2_BUCKET;
+}
+
+const char* elastor_output_name(const elastor_model* model, size_t output) {
+  if (output >= elastor_outputs(model)) return nullptr;
+  return model->scorer->task().learned[output].name.c_str();
+}
+
+const char* elastor_digest(const elastor_model* model) {
+  return model == nullptr ? nullptr : model->scorer->model().metadata.state_digest.c_str();
+}
+
 size_t elastor_numeric_fields(const elastor_model* model) {
   return model == nullptr ? 0 : model->scorer->model().data.numeric.size();
 }
@@ -177,22 +235,8 @@ size_t elastor_categorical_fields(const elastor_model* model) {
 int elastor_score_values(const elastor_model* model, const char* const* values, size_t rows,
                          float* probabilities, char* error, size_t error_size) {
   return elastor::Guarded(error, error_size, [&]() -> Status {
-    ELASTOR_RETURN_IF_ERROR(elastor::CheckArguments(model, rows, probabilities));
-    if (model->encoder == nullptr) {
-      return UserError("the model's folder does not tell how raw values are encoded");
-    }
-    elastor::Buffers& buffers = elastor::OfThread();
-    elastor::Rows* const to = buffers.Empty();
-    const size_t fields = elastor_fields(model);
-    ELASTOR_RETURN_IF_ERROR(elastor::CheckArray("values", values, rows * fields));
-    buffers.values.resize(fields);
-    for (size_t row = 0; row < rows; ++row) {
-      std::transform(values + row * fields, values + (row + 1) * fields, buffers.values.begin(),
-                     [](const char* text) { return text == nullptr ? "" : text; });
-      const Status encoded = model->encoder->EncodeValues(buffers.values, to);
-      if (!encoded.ok()) return UserError("row " + std::to_string(row) + ": " + encoded.message());
-    }
-    return elastor::Score(*model, &buffers, probabilities);
+    ELASTOR_RETURN_IF_ERROR(elastor::CheckArray("probabilities", probabilities, rows));
+    return elastor::ScoreValues(model, values, rows, {probabilities, nullptr});
   });
 }
 
@@ -200,15 +244,24 @@ int elastor_score_ids(const elastor_model* model, const float* numeric, const in
                       const int64_t* offsets, size_t rows, float* probabilities, char* error,
                       size_t error_size) {
   return elastor::Guarded(error, error_size, [&]() -> Status {
-    ELASTOR_RETURN_IF_ERROR(elastor::CheckArguments(model, rows, probabilities));
-    const elastor::DatasetInfo& data = model->scorer->model().data;
-    const size_t numbers = rows * data.numeric.size();
-    ELASTOR_RETURN_IF_ERROR(elastor::CheckArray("numeric", numeric, numbers));
-    elastor::Buffers& buffers = elastor::OfThread();
-    elastor::Rows* const to = buffers.Empty();
-    to->rows = static_cast<int64_t>(rows);
-    to->numeric.assign(numeric, numeric + numbers);
-    ELASTOR_RETURN_IF_ERROR(elastor::TakeIds(data, ids, offsets, rows, to));
-    return elastor::Score(*model, &buffers, probabilities);
+    ELASTOR_RETURN_IF_ERROR(elastor::CheckArray("probabilities", probabilities, rows));
+    return elastor::ScoreIds(model, numeric, ids, offsets, rows, {probabilities, nullptr});
+  });
+}
+
+int elastor_score_values_and_logits(const elastor_model* model, const char* const* values,
+                                    size_t rows, float* probabilities, float* logits, char* error,
+                                    size_t error_size) {
+  return elastor::Guarded(error, error_size, [&] {
+    return elastor::ScoreValues(model, values, rows, {probabilities, logits});
+  });
+}
+
+int elastor_score_ids_and_logits(const elastor_model* model, const float* numeric,
+                                 const int64_t* ids, const int64_t* offsets, size_t rows,
+                                 float* probabilities, float* logits, char* error,
+                                 size_t error_size) {
+  return elastor::Guarded(error, error_size, [&] {
+    return elastor::ScoreIds(model, numeric, ids, offsets, rows, {probabilities, logits});
   });
 }

@@ -37,6 +37,13 @@ size_t elastor_outputs(const elastor_model* model);
  * not there is NULL. */
 size_t elastor_fields(const elastor_model* model);
 const char* elastor_field_name(const elastor_model* model, size_t field);
+/* Returns whether the values of a field are numbers. */
+int elastor_field_is_number(const elastor_model* model, size_t field);
+/* The name of an output's label; "" if the model has a single label without a name. NULL: no such
+ * output. */
+const char* elastor_output_name(const elastor_model* model, size_t output);
+/* The digest of the training state that the model is part of, 32 hex digits. NULL: no model. */
+const char* elastor_digest(const elastor_model* model);
 /* Return how many numbers and how many bags of ids an encoded row has. */
 size_t elastor_numeric_fields(const elastor_model* model);
 size_t elastor_categorical_fields(const elastor_model* model);
@@ -55,6 +62,15 @@ int elastor_score_values(const elastor_model* model, const char* const* values, 
 int elastor_score_ids(const elastor_model* model, const float* numeric, const int64_t* ids,
                       const int64_t* offsets, size_t rows, float* probabilities, char* error,
                       size_t error_size);
+
+/* The same two, with the logits too. Either array may be NULL, and is then left out. */
+int elastor_score_values_and_logits(const elastor_model* model, const char* const* values,
+                                    size_t rows, float* probabilities, float* logits, char* error,
+                                    size_t error_size);
+int elastor_score_ids_and_logits(const elastor_model* model, const float* numeric,
+                                 const int64_t* ids, const int64_t* offsets, size_t rows,
+                                 float* probabilities, float* logits, char* error,
+                                 size_t error_size);
 
 #ifdef __cplusplus
 }
