@@ -50,8 +50,9 @@ std::vector<std::string> LocalCommand(const PlannedRun& run, const SweepFiles& f
   // The run's cores are those of the process's affinity, which the ranks inherit. Ranks that
   // outlived an mpirun that is killed would hold the run's folder.
   command = EndingWithItsParent(command);
-  const std::vector<std::string> mpirun = {
-      "mpirun", "-q", "-np", std::to_string(run.ranks), "--oversubscribe", "--bind-to", "none"};
+  std::vector<std::string> mpirun = QuietMpirun();
+  mpirun.insert(mpirun.end(),
+                {"-np", std::to_string(run.ranks), "--oversubscribe", "--bind-to", "none"});
   command.insert(command.begin(), mpirun.begin(), mpirun.end());
   return command;
 }

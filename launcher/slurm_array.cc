@@ -159,10 +159,10 @@ std::vector<std::string> JobCommand(const PlannedRun& run, const SweepFiles& fil
              StrCat("--cpus-per-task=", run.threads), "--kill-on-bad-exit=1"};
   } else if (run.ranks > 1) {
     // A cut link is noticed within seconds; ranks that outlived their mpirun would hold the folder.
-    start = {"mpirun",    "-q",
-             "-np",       std::to_string(run.ranks),
-             "--map-by",  StrCat("ppr:", run.ranks / run.nodes, ":node"),
-             "--bind-to", "none"};
+    start = QuietMpirun();
+    start.insert(start.end(),
+                 {"-np", std::to_string(run.ranks), "--map-by",
+                  StrCat("ppr:", run.ranks / run.nodes, ":node"), "--bind-to", "none"});
     for (const std::string& word : KeepaliveOptions()) start.push_back(word);
     command = EndingWithItsParent(command);
   }

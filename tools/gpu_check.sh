@@ -149,7 +149,7 @@ sanitizer() { # tool, its options...
 on_ranks() { # ranks, program...
   local ranks=$1
   shift
-  bin/mpirun -q --oversubscribe --bind-to none -np "$ranks" bash -c \
+  bin/mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none -np "$ranks" bash -c \
     'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 exec "$@"' \
     rank bin/run "$@"
 }
@@ -201,7 +201,7 @@ training() {
   run cuda_tf32 bin/trainer -- "${flags[@]}" --set=training.precision=TF32
   run cuda_bfloat16 bin/trainer -- "${flags[@]}" --set=training.precision=BFLOAT16
   run cuda_no_overlap bin/trainer -- "${flags[@]}" --set=parallel.overlap=false
-  run cuda_2_ranks bin/mpirun -q --oversubscribe --bind-to none -np 2 bin/trainer -- "${flags[@]}"
+  run cuda_2_ranks bin/mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none -np 2 bin/trainer -- "${flags[@]}"
 }
 nccl() {
   nccl_test 2

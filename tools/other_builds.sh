@@ -37,7 +37,7 @@ built g++ && gcc=$bin/trainer/trainer
 [[ -e $output/data/meta.json ]] || "$bin/trainer/prepare/prepare" --schema=configs/criteo/schema.textproto \
   --input="$rows" --output_dir="$output/data" --threads=2 >"$output/prepare.log"
 
-open_mpi=(mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np)
+open_mpi=(mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np)
 mpich=(mpiexec.hydra -n)
 first= failed=0
 # trained NAME COMMAND...: `run` in the command stands for the trainer's arguments.

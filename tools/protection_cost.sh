@@ -31,7 +31,7 @@ with=(--set=parallel.watchdog_seconds=60 --set=checkpoint.delta_every_steps=1000
 # rate SETTING...: samples/s of a run.
 rate() {
   rm --recursive --force "$output/run"
-  mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" "$programs/trainer/trainer" \
+  mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" "$programs/trainer/trainer" \
     "${arguments[@]}" --set=training.max_steps="${ELASTOR_STEPS:-1000}" "$@" --output_dir="$output/run" >"$output/log" 2>&1 ||
     { cat "$output/log" >&2; exit 1; }
   sed --quiet 's/^ *"samples_per_s": \([0-9.e+]*\),*$/\1/p' "$output/run/summary.json"

@@ -106,7 +106,7 @@ if [[ $# -eq 0 ]]; then
     --set=checkpoint.every_steps=200 --set=checkpoint.delta_every_steps=50 --tensorboard)
 fi
 metrics=$output/run/metrics.jsonl
-mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" "$programs/trainer/trainer" \
+mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" "$programs/trainer/trainer" \
   "${arguments[@]}" --output_dir="$output/run" >"$output/log" 2>&1 &
 job=$!
 trap 'kill -KILL $job 2>/dev/null || true' EXIT

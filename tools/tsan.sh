@@ -81,7 +81,7 @@ checked prepare "$programs/prepare/prepare" --schema="$output/schema.textproto" 
   --output_dir="$output/data" --threads=3
 train=("$programs/trainer" --experiment="$output/tiny.textproto" --set=data.path="$output/data")
 checked train "${train[@]}" --output_dir="$output/one"
-checked train_on_two_ranks mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np 2 \
+checked train_on_two_ranks mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np 2 \
   "${train[@]}" --output_dir="$output/two"
 checked predict "$programs/trainer" --mode=predict --model="$output/one/model" --input="$output/rows.tsv" \
   --output_dir="$output/predictions" --set=parallel.threads=3

@@ -168,6 +168,8 @@ std::vector<std::string> KeepaliveOptions() {
           "--mca", "oob_tcp_keepalive_probes", "3"};
 }
 
+std::vector<std::string> QuietMpirun() { return {"mpirun", "--mca", "orte_execute_quiet", "1"}; }
+
 std::vector<std::string> EndingWithItsParent(const std::vector<std::string>& command) {
   std::vector<std::string> words = {"setpriv", "--pdeathsig", "KILL"};
   words.insert(words.end(), command.begin(), command.end());

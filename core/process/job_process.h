@@ -51,6 +51,10 @@ enum class ProgramBelow {
 // Returns nothing if some process of this host cannot be inspected.
 std::optional<ProgramBelow> ThisProgramBelow(pid_t process);
 
+// Returns mpirun with the option that keeps its own messages back; Open MPI 5 refuses `-q`, which
+// is the same, and prints them.
+std::vector<std::string> QuietMpirun();
+
 // Returns mpirun's options that make it notice within seconds that the link to a host is cut.
 std::vector<std::string> KeepaliveOptions();
 // Returns the command wrapped so that the kernel kills it when the process that started it ends. It

@@ -124,9 +124,9 @@ JobPlan Subject::PlanJob(const Attempt& attempt, bool resumes) const {
     return plan;
   }
   std::vector<std::string> mpirun = attempt.before;
-  Append(
-      {"mpirun", "-q", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
-      &mpirun);
+  Append({"mpirun", "--mca", "orte_execute_quiet", "1", "--oversubscribe", "--bind-to", "none",
+          "--mca", "mpi_yield_when_idle", "1"},
+         &mpirun);
   Append(attempt.mpirun, &mpirun);
   // Of the ranks alone: mpirun itself is as it is.
   for (const auto& [name, value] : plan.environment) Append({"-x", name + "=" + value}, &mpirun);

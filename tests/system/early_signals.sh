@@ -56,7 +56,7 @@ for ((i = 0; i < jobs; ++i)); do
   moment=$((RANDOM % 1000))
   delay=$(printf '0.%03d' $((moment * moment / 1000))) # a third in the first tenth of the second
   set -m # mpirun gets a process group of its own, in which SIGINT is not ignored
-  mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" "$trainer" \
+  mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" "$trainer" \
     --experiment="$work/endless.textproto" --set=data.path="$work/data" \
     --output_dir="$work/run$i" >"$work/log" 2>&1 </dev/null &
   mpirun=$!

@@ -96,7 +96,7 @@ mpi 1 "${run[@]}" : -np 1 "${run[@]}" --set=data.path="$work/copy" --set=data.re
 
 # begin RANKS RUN ARGUMENT...: a job in the background that does not end by itself; sets $mpirun.
 begin() {
-  mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --timeout $hang_seconds -np "$1" "${tiny[@]}" \
+  mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --timeout $hang_seconds -np "$1" "${tiny[@]}" \
     --set=training.epochs=1000000 --output_dir="$work/$2" "${@:3}" >"$work/log" 2>&1 &
   mpirun=$!
 }

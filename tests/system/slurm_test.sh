@@ -236,7 +236,7 @@ submit() {
     "$script" "${one_run[@]}" --output_dir="$work/$1")
 }
 has_left() { [[ -z $(on 0 squeue --noheader --job="$1" 2>/dev/null) ]]; }
-for starter in 'srun --mpi=pmix --kill-on-bad-exit=1' 'mpirun -q --bind-to none'; do
+for starter in 'srun --mpi=pmix --kill-on-bad-exit=1' 'mpirun --mca orte_execute_quiet 1 --bind-to none'; do
   name=by_${starter%% *}
   job=$(submit "$name" ELASTOR_PROGRAMS="$work/programs" ELASTOR_STARTER="$starter" ELASTOR_CONTAINER='env SITE=1' \
     ELASTOR_SETUP='module() { echo "module $*"; }; module load "site/1.0"')

@@ -34,7 +34,7 @@ readonly hang_seconds=600
 
 # mpi RANKS COMMAND...
 mpi() {
-  timeout $hang_seconds mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
+  timeout $hang_seconds mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$@"
 }
 
 # on_ranks RANKS COMMAND...: 1 rank alone, without mpirun.

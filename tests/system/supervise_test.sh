@@ -23,7 +23,7 @@ tiny=("$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data
 new=--output_dir=$work/new
 supervised=("${tiny[@]}" "$new" --supervise --ranks=2)
 expect_line 2 '--output_dir: missing' "${tiny[@]}" --supervise
-expect_line 2 '--supervise: mpirun or srun started this process' mpirun -q --oversubscribe -np 2 "${supervised[@]}"
+expect_line 2 '--supervise: mpirun or srun started this process' mpirun --mca orte_execute_quiet 1 --oversubscribe -np 2 "${supervised[@]}"
 expect_line 2 '--supervise: only --mode=train can go on; found --mode=describe' "${supervised[@]}" --mode=describe
 expect_line 2 'checkpoint.disabled: true; expected false' "${supervised[@]}" --set=checkpoint.disabled=true
 expect_line 2 'checkpoint.every_steps: 0, and every_minutes, delta_every_steps' "${supervised[@]}" --set=checkpoint.every_steps=0
@@ -40,7 +40,7 @@ make_deadline 2 "${tiny[@]}" --output_dir="$work/alone" || fail "undisturbed: $(
 # anybody has seen them, and are never waited for, and of one that is done a rank is frozen. Looked at below.
 cat >"$work/staying" <<'STAYING'
 #!/usr/bin/env bash
-mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@" &
+mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@" &
 trap "kill -USR1 $!" USR1
 wait $!
 wait $!
@@ -48,13 +48,13 @@ exec sleep 600
 STAYING
 cat >"$work/deaf" <<'DEAF'
 #!/usr/bin/env bash
-mkdir "$0.again" 2>/dev/null || exec mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
+mkdir "$0.again" 2>/dev/null || exec mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
 (sleep 0.2; exec "$6" --version >/dev/null) &
 exec sleep 600
 DEAF
 cat >"$work/frozen" <<'FROZEN'
 #!/usr/bin/env bash
-mpirun -q --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
+mpirun --mca orte_execute_quiet 1 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
 "${@:3:4}" --flagfile=<(exec sleep 600) # flags that never come
 FROZEN
 chmod +x "$work/staying" "$work/deaf" "$work/frozen"
