@@ -4,6 +4,7 @@
 # any number of threads and with every instruction set. A row that cannot be read is answered or ends
 # the program, as the user says. Arguments: the trainer, prepare, score_client.
 set -uo pipefail
+shopt -s lastpipe  # a failure at the end of a pipe counts
 
 trainer=$PWD/$1
 prepare=$PWD/$2
@@ -295,8 +296,8 @@ expect_line 2 'items: has the hash ' "$trainer" --mode=predict --model=side/mode
 rm items
 expect_line 2 'items: stat: No such file' "$trainer" --mode=predict --model=side/model --input=test.tsv
 
-# Histories, which `prepare` makes of the log, stand in the rows: the last three items of the user before the row's time.
-cat train.tsv test.tsv | awk -F'\t' -v OFS='\t' '{ t = int(NR / 3); past = ""; n = 0
+# Histories, which `prepare` makes of the log, stand in the rows: the last three items of the user before the time.
+cat train.tsv test.tsv | awk -F'\t' -v OFS='\t' '{ t = int(NR / 60); past = ""; n = 0
   for (i = count[$2]; i > 0 && n < 3; --i) if (at[$2, i] < t) { past = item[$2, i] (n++ ? "|" past : "") }
   print $0, t, past
   if ($2 != "" && $3 != "") { at[$2, ++count[$2]] = t; item[$2, count[$2]] = $3 } }' >given.tsv
