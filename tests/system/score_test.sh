@@ -5,6 +5,7 @@
 # the program, as the user says. Served over
 # HTTP they get the same bits. Arguments: the trainer, prepare, score_client, elastor_serve.
 set -uo pipefail
+shopt -s lastpipe  # a failure at the end of a pipe counts
 
 trainer=$PWD/$1
 prepare=$PWD/$2
@@ -307,6 +308,28 @@ echo 'i1::1::m1' >>items
 expect_line 2 'items: has the hash ' "$trainer" --mode=predict --model=side/model --input=test.tsv
 rm items
 expect_line 2 'items: stat: No such file' "$trainer" --mode=predict --model=side/model --input=test.tsv
+
+# Histories, which `prepare` makes of the log, stand in the rows: the last three items of the user before the time.
+cat train.tsv test.tsv | awk -F'\t' -v OFS='\t' '{ t = int(NR / 60); past = ""; n = 0
+  for (i = count[$2]; i > 0 && n < 3; --i) if (at[$2, i] < t) { past = item[$2, i] (n++ ? "|" past : "") }
+  print $0, t, past
+  if ($2 != "" && $3 != "") { at[$2, ++count[$2]] = t; item[$2, count[$2]] = $3 } }' >given.tsv
+{ cat tsv.textproto && cat <<'SCHEMA'; } >history.textproto
+fields { name: "at" type: TIME }
+fields { name: "past" column: "p" type: SEQUENCE shares: "item" }
+history { name: "p" of: "item" by: "user" max_length: 3 }
+SCHEMA
+rows=$(wc --lines <train.tsv)
+head --lines=$rows given.tsv | cut --fields=1-6 >log.tsv
+tail --lines=+$((rows + 1)) given.tsv >given_test.tsv
+cut --fields=1-6 given_test.tsv >log_test.tsv
+"$prepare" --schema=history.textproto --input=log.tsv --test_input=log_test.tsv --output_dir=history_data \
+  >prepare.log 2>&1 || fail "prepare: $(cat prepare.log)"
+"$trainer" --experiment=tiny.textproto --set=data.path=history_data --output_dir=history >train.log 2>&1 ||
+  fail "train: $(cat train.log)"
+"$trainer" --experiment=tiny.textproto --set=data.path=history_data --mode=predict --split=test \
+  --model=history/model --output_dir=history_predicted >train.log 2>&1 || fail "predict: $(cat train.log)"
+score history/model --input=given_test.tsv | expect_same 'history' history_predicted/predictions.csv
 
 cat >planted.textproto <<'SCHEMA'
 name: "planted"

@@ -9,6 +9,7 @@
 #include "trainer/data/file_kind.h"
 #include "trainer/data/record_scanner.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/history_columns.h"
 
 namespace elastor {
 namespace {
@@ -20,11 +21,23 @@ int64_t ModifiedNs(const std::string& path, int64_t* bytes) {
   return int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
 }
 
+// How large a chunk is: its numbers of one column stay in a core's cache. Long histories make the
+// rows of a text many times larger.
+int64_t ChunkBytes(const Schema& schema) {
+  constexpr int64_t kMost = 512 << 10, kLeast = 4 << 10, kHistoryLength = 64;
+  int64_t length = 0;
+  for (const HistoryPlace& place : HistoryPlaces(schema)) {
+    length += LengthOf(schema.history(place.history));
+  }
+  return std::max(kMost * kHistoryLength / std::max(length, kHistoryLength), kLeast);
+}
+
 }  // namespace
 
 Inputs::Inputs(const Schema& schema)
     : skip_lines_(schema.skip_lines()),
       begin_lines_(schema.skip_lines() + schema.header()),
+      chunk_bytes_(ChunkBytes(schema)),
       record_delimiter_(schema.quoted() ? DelimiterOf(schema) : "") {}
 
 StatusOr<std::unique_ptr<TextSource>> Inputs::OpenSource(const std::string& path) const {
@@ -99,11 +112,11 @@ Status Inputs::ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, boo
   }
   for (auto skip = state.skipped.find(state.next); skip != state.skipped.end();
        skip = state.skipped.find(state.next)) {
-    ELASTOR_RETURN_IF_ERROR(state.source->Skip(skip->second, kChunkBytes));
+    ELASTOR_RETURN_IF_ERROR(state.source->Skip(skip->second, chunk_bytes_));
     state.text_at += skip->second;
     ++state.next;
   }
-  ELASTOR_RETURN_IF_ERROR(state.source->Next(kChunkBytes, text));
+  ELASTOR_RETURN_IF_ERROR(state.source->Next(chunk_bytes_, text));
   state.consumed = state.source->consumed_bytes();
   *found = !text->empty();
   if (*found) {
@@ -161,6 +174,10 @@ Status Inputs::CheckUnchanged() const {
     }
   }
   return OkStatus();
+}
+
+bool Inputs::ended() const {
+  return std::ranges::all_of(states_, [](const auto& state) { return state->ended.load(); });
 }
 
 double Inputs::share_read() const {

@@ -32,9 +32,6 @@ struct TextChunk {
 // reads it, so that several gzip files are unpacked at once.
 class Inputs {
  public:
-  // How large a chunk is: its numbers of one column stay in a core's cache.
-  static constexpr int64_t kChunkBytes = 512 << 10;
-
   // Opens every input once, so that what cannot be read is known at once. By the schema every input
   // begins with lines that are left out, then with a header.
   static StatusOr<std::unique_ptr<Inputs>> Open(const std::vector<std::string>& paths,
@@ -55,6 +52,8 @@ class Inputs {
   Status Next(uint32_t near, TextChunk* chunk, std::string* text, bool* found);
   // User error when an input is not what it was when it was opened.
   Status CheckUnchanged() const;
+  // Whether all chunks of all inputs have been handed out, or need not be.
+  bool ended() const;
   // Returns the share of all files' bytes that has been read. Thread-safe.
   double share_read() const;
 
@@ -84,7 +83,8 @@ class Inputs {
   void TakeBegin(TextChunk* chunk, std::string* text) const;
 
   const int64_t skip_lines_;
-  const int64_t begin_lines_;           // of every input, before its rows: skipped ones and header
+  const int64_t begin_lines_;  // of every input, before its rows: skipped ones and header
+  const int64_t chunk_bytes_;
   const std::string record_delimiter_;  // empty: every line is a record
   std::vector<std::unique_ptr<State>> states_;
   std::function<Status(uint32_t, uint32_t)> on_end_;

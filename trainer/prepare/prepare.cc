@@ -189,7 +189,8 @@ Status TextRun::Run() {
   ELASTOR_ASSIGN_OR_RETURN(values_, WorkFile::Open(Work("values")));
   ELASTOR_ASSIGN_OR_RETURN(
       TextPassResult text,
-      RunTextPass(options_, plan_, inputs_, {Work("segments"), rows_.get(), values_.get()}, pool_));
+      RunTextPass(options_, plan_, inputs_,
+                  {Work("segments"), Work("history"), rows_.get(), values_.get()}, pool_));
   report_->bad_rows = text.bad_rows;
   for (int i = 0; i < options_.schema.lookup_size(); ++i) {
     const Lookup& lookup = options_.schema.lookup(i);

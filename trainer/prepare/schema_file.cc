@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/hash_text.h"
@@ -16,6 +18,7 @@
 #include "trainer/data/file_kind.h"
 #include "trainer/fields/text_message.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/rows/pair_lines.h"
 #include "trainer/prepare/rows/side_table.h"
 #include "trainer/prepare/rows/time_text.h"
@@ -53,6 +56,16 @@ bool IsBag(Field::Type type) { return type == Field::MULTI_HOT || type == Field:
 bool HasTime(const Schema& schema) {
   return std::ranges::any_of(schema.fields(),
                              [](const Field& field) { return field.type() == Field::TIME; });
+}
+
+// Returns the column of a history that a field reads.
+std::optional<HistoryPlace> HistoryReadBy(const Schema& schema, const Field& field) {
+  const bool by_name = field.column().empty() && schema.header();
+  const std::string& column = by_name ? field.name() : field.column();
+  for (const HistoryPlace& place : HistoryPlaces(schema)) {
+    if (place.column == column) return place;
+  }
+  return std::nullopt;
 }
 
 bool HasColumns(const Schema& schema) { return RulesOf(schema).source == RowSource::kColumns; }
@@ -309,9 +322,24 @@ Status CheckPlace(const Schema& schema, int number) {
   for (const Lookup& lookup : schema.lookup()) {
     if (Has(lookup.columns(), field.column())) return OkStatus();
   }
+  if (HistoryReadBy(schema, field)) return OkStatus();
   return Wrong("column", Shown(field.column()),
                std::string("an earlier field, as there is no header") +
-                   (schema.lookup().empty() ? "" : ", or a column of a lookup"));
+                   (schema.lookup().empty() ? "" : ", or a column of a lookup") +
+                   (schema.history().empty() ? "" : ", or a history"));
+}
+
+// Gives a field that reads a history its length.
+Status ResolveHistory(Schema* schema, int number) {
+  Field& field = *schema->mutable_fields(number);
+  const std::optional<HistoryPlace> place = HistoryReadBy(*schema, field);
+  if (!place) return OkStatus();
+  if (field.type() != Field::SEQUENCE) {
+    return Wrong("type", Field::Type_Name(field.type()), "SEQUENCE, as it reads a history");
+  }
+  const int64_t length = LengthOf(schema->history(place->history));
+  if (!field.has_max_length()) field.set_max_length(length);
+  return OkStatus();
 }
 
 // Gives a field that shares the encoding of the one it shares.
@@ -424,6 +452,77 @@ Status CheckLookups(const Schema& schema) {
   return OkStatus();
 }
 
+Status CheckHistory(const Schema& schema, const History& history) {
+  for (const auto& [what, column] :
+       {std::pair("of", &history.of()), std::pair("by", &history.by())}) {
+    if (!column->empty()) continue;
+    return UserError(StrCat(what, " is missing; expected a column of the rows"));
+  }
+  const auto time = std::ranges::find(schema.fields(), Field::TIME, &Field::type);
+  if (time == schema.fields().end()) {
+    return UserError("no field of type TIME; expected one, which tells which rows are earlier");
+  }
+  if (!history.order().empty() && history.order() != time->name() &&
+      history.order() != time->column()) {
+    return Wrong("order", Shown(history.order()), Shown(time->name()) + ", the field of type TIME");
+  }
+  if (!history.where().empty()) {
+    ELASTOR_RETURN_IF_ERROR(RowCondition::Parse(history.where()).status());
+  }
+  const int64_t length = LengthOf(history);
+  if (length < 1 || length > kMostHistoryLength) {
+    return Wrong("max_length", std::to_string(length), "1 to 65536");
+  }
+  const auto of_is_missing = [](const HistoryColumn& beside) { return beside.of().empty(); };
+  if (std::ranges::any_of(history.beside(), of_is_missing)) {
+    return UserError("beside: of is missing; expected a column of the rows");
+  }
+  return OkStatus();
+}
+
+// What a header names is known later.
+Status CheckHistories(const Schema& schema) {
+  if (!schema.history().empty() && !HasColumns(schema)) {
+    return UserError("history is for " + LayoutsOfColumns());
+  }
+  std::set<std::string> columns;  // of lookups, then of histories
+  for (const Lookup& lookup : schema.lookup()) {
+    columns.insert(lookup.columns().begin(), lookup.columns().end());
+  }
+  for (const HistoryPlace& place : HistoryPlaces(schema)) {
+    const History& history = schema.history(place.history);
+    const std::string& column = place.column;
+    if (column.empty() || HasControlCharacter(column)) {
+      return UserError(HistoryName(history) + "a name is " + Shown(column) + "; expected a text");
+    }
+    if (!columns.insert(column).second) {
+      return UserError(HistoryName(history) + "another column has the name " + Shown(column) +
+                       "; expected one of that name");
+    }
+    const auto hides = [&](const Field& field) {
+      return !schema.header() && field.name() == column && field.column() != column;
+    };
+    const auto reads = [&](const Field& field) {
+      const auto read = HistoryReadBy(schema, field);
+      return read && read->column == column;
+    };
+    if (std::ranges::any_of(schema.fields(), hides)) {
+      return UserError(HistoryName(history) + "a field of the rows has the name " + Shown(column) +
+                       "; expected another, or column: " + Shown(column) + " in that field");
+    }
+    if (std::ranges::none_of(schema.fields(), reads)) {
+      return UserError(HistoryName(history) + "no field reads " + Shown(column) +
+                       "; expected one of type SEQUENCE with this " +
+                       (schema.header() ? "name" : "column"));
+    }
+  }
+  for (const History& history : schema.history()) {
+    const Status status = CheckHistory(schema, history);
+    if (!status.ok()) return UserError(HistoryName(history) + status.message());
+  }
+  return OkStatus();
+}
+
 Status CheckTimeSplit(const Schema& schema, bool shares) {
   const SplitPlan& split = schema.split();
   const bool times = !split.validation_from().empty() || !split.test_from().empty();
@@ -477,7 +576,7 @@ Status CheckSplit(const Schema& schema) {
   if (split.hash_field().empty()) return OkStatus();
   const bool named =
       std::any_of(schema.fields().begin(), schema.fields().end(), [&](const Field& field) {
-        return field.name() == split.hash_field() &&
+        return field.name() == split.hash_field() && !HistoryReadBy(schema, field) &&
                (HasColumns(schema) || field.type() == Field::GROUP);
       });
   if (named) return OkStatus();
@@ -507,6 +606,7 @@ Status CheckSchema(Schema* schema) {
   }
   ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckLookups(*schema));
+  ELASTOR_RETURN_IF_ERROR(CheckHistories(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckOwnFields(*schema));
   if (schema->sort_by_time() && !HasTime(*schema)) {
@@ -550,6 +650,7 @@ Status CheckSchemaFields(Schema* schema) {
     if (!names.insert(field.name()).second) return UserError(name + "is named twice");
     Status status = CheckField(*schema, i);
     if (status.ok()) status = ResolveShares(schema, i);
+    if (status.ok()) status = ResolveHistory(schema, i);
     if (!status.ok()) return UserError(name + status.message());
     if (field.type() < Field::LABEL || field.type() == Field::IGNORED) continue;
     const auto [at, first] = only.try_emplace(field.type(), field.name());

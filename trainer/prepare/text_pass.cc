@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "trainer/data/vocabulary.h"
+#include "trainer/prepare/histories.h"
 #include "trainer/prepare/inputs.h"
 #include "trainer/prepare/layouts.h"
 #include "trainer/prepare/rows/bad_rows.h"
@@ -102,8 +103,9 @@ class TextPass {
 
   Status Open();
   // For the inputs from `begin` to `end`, whose headers have to be alike; null: there are none.
-  StatusOr<std::unique_ptr<RowParser>> MakeParser(const Schema& schema, size_t begin,
-                                                  size_t end) const;
+  StatusOr<std::unique_ptr<RowParser>> MakeParser(const Schema& schema, size_t begin, size_t end,
+                                                  Histories histories = Histories::kRead) const;
+  Status MakeHistories();
   Status TakeUpJournal(const SegmentList& list);
   Status Work();
   Status ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft);
@@ -119,8 +121,9 @@ class TextPass {
   ThreadPool* const pool_;
   std::unique_ptr<Inputs> inputs_;
   SideTables tables_;
-  int64_t memory_bytes_ = 0;  // without the side tables
-  const size_t labelled_;     // inputs before the unlabelled ones
+  std::unique_ptr<RowHistories> histories_;  // null: there are none
+  int64_t memory_bytes_ = 0;                 // without the side tables
+  const size_t labelled_;                    // inputs before the unlabelled ones
   std::unique_ptr<RowParser> parser_, unlabelled_parser_;
   std::unique_ptr<SegmentLog> journal_;
   std::atomic<bool> failed_{false};
@@ -150,16 +153,31 @@ Status TextPass::Open() {
     ELASTOR_RETURN_IF_ERROR(journal_->AppendEnd(input, chunks));
     return ledger_.EndInput(input, chunks);
   });
+  const bool any_histories = schema.history_size() > 0 && !inputs_->ended();
+  return any_histories ? MakeHistories() : OkStatus();
+}
+
+Status TextPass::MakeHistories() {
+  const Schema& schema = options_.schema;
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowParser> parser,
+                           MakeParser(schema, 0, labelled_, Histories::kCollect));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RowParser> unlabelled,
+      MakeParser(WithoutLabels(schema), labelled_, paths_.size(), Histories::kCollect));
+  const HistorySource source = {paths_, labelled_, parser.get(), unlabelled.get(), memory_bytes_};
+  ELASTOR_ASSIGN_OR_RETURN(histories_,
+                           RowHistories::Make(options_, source, files_.histories, pool_));
   return OkStatus();
 }
 
 StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(const Schema& schema, size_t begin,
-                                                          size_t end) const {
+                                                          size_t end, Histories histories) const {
   if (begin == end) return std::unique_ptr<RowParser>();
   ELASTOR_ASSIGN_OR_RETURN(
       std::unique_ptr<RowParser> parser,
       RowParser::Create(schema, inputs_->header(begin), paths_[begin],
-                        begin < labelled_ ? Labels::kRequired : Labels::kOptional, tables_));
+                        begin < labelled_ ? Labels::kRequired : Labels::kOptional, tables_,
+                        histories));
   for (size_t i = begin + 1; schema.header() && i < end; ++i) {
     ELASTOR_RETURN_IF_ERROR(parser->CheckHeader(inputs_->header(i), paths_[i]));
   }
@@ -187,6 +205,9 @@ Status TextPass::TakeUpJournal(const SegmentList& list) {
 }
 
 Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft) {
+  if (histories_ != nullptr) {
+    ELASTOR_RETURN_IF_ERROR(histories_->Read(source.input, source.number, parsed));
+  }
   if (source.input < labelled_) {
     parser_->Parse(parsed);
   } else {

@@ -27,6 +27,7 @@ struct TextPassResult {
 // Where the working files of a text pass are.
 struct TextPassFiles {
   std::string journal;
+  std::string histories;  // the beginning of names
   WorkFile* rows;
   WorkFile* values;
 };
@@ -34,7 +35,8 @@ struct TextPassFiles {
 // Reads and parses the text of `inputs`. Every worker reads chunks, parses them, numbers the values
 // by its own vocabularies and writes the rows; when its vocabularies have used up its share of the
 // memory, or after options.segment_bytes of text, it writes them as sorted runs, notes the segment
-// in the journal and starts the next. What the journal holds already is not read again. User error
+// in the journal and starts the next. What the journal holds already is not read again, unless
+// there are histories and some text is left, as histories are made of all text before. User error
 // on an unreadable input or on more than max_bad_rows bad rows.
 StatusOr<TextPassResult> RunTextPass(const PrepareOptions& options, const PreparePlan& plan,
                                      const std::vector<std::string>& inputs,

@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/data/saved_vocabulary.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/schema_file.h"
 
 namespace elastor {
@@ -94,6 +95,18 @@ bool Fits(const PreparePlan& plan, const DataEncoding& encoding) {
          std::ranges::equal(plan.ids, encoding.categorical, fits);
 }
 
+// Makes the histories columns of the rows. Without a header a field that reads one has a column of
+// its own, in the order of the fields.
+Schema WithGivenHistories(Schema schema) {
+  for (const HistoryPlace& place : HistoryPlaces(schema)) {
+    for (Field& field : *schema.mutable_fields()) {
+      if (!schema.header() && field.column() == place.column) field.clear_column();
+    }
+  }
+  schema.clear_history();
+  return schema;
+}
+
 int64_t ColumnsOf(const Schema& schema) {
   return std::ranges::count_if(schema.fields(),
                                [](const Field& field) { return field.column().empty(); });
@@ -122,7 +135,8 @@ StatusOr<std::unique_ptr<RowEncoder>> RowEncoder::Open(const DataEncoding& encod
         ": holds no vocabularies, as checkpoints do not; expected the model that a run "
         "ends with, RUN/model");
   }
-  std::unique_ptr<RowEncoder> encoder(new RowEncoder(std::move(schema), encoding));
+  std::unique_ptr<RowEncoder> encoder(
+      new RowEncoder(WithGivenHistories(std::move(schema)), encoding));
   encoder->vocabularies_.resize(encoding.categorical.size());
   for (size_t i = 0; i < encoding.categorical.size(); ++i) {
     const DatasetInfo::Categorical& field = encoding.categorical[i];

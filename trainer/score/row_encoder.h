@@ -28,6 +28,7 @@ class RowEncoder {
   static StatusOr<std::unique_ptr<RowEncoder>> Open(const DataEncoding& encoding,
                                                     const std::string& folder);
 
+  // Of the model's raw rows, which bring histories as lists in columns of their own.
   const Schema& schema() const { return schema_; }
   // The fields that the model reads, in the order of the schema.
   std::span<const FieldPlan> features() const { return features_; }

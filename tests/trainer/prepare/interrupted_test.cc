@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "tests/trainer/prepare/prepare_reference.h"
 #include "tests/trainer/prepare/scratch.h"
 
@@ -196,6 +197,35 @@ TEST(InterruptedTest, ASideTableIsAnInput) {
   WriteScratch("table", "k1\ta\nk2\tc\n");
   const Status status = Prepare(options).status();
   EXPECT_THAT(status.message(), HasSubstr("an input that has changed since, " + table));
+}
+
+// Histories are made again as long as text is left.
+TEST(InterruptedTest, KilledWhileHistoriesAreMade) {
+  std::string text;
+  for (int i = 0; i < 60000; ++i) {
+    text += StrCat(i % 2, "\tu", i * 7919 % 500, "\t", 1413849600 + i / 3, "\ti", i % 97, "\n");
+  }
+  PrepareOptions options = OptionsOf(
+      "fields { name: 'y' type: LABEL } fields { name: 'user' type: GROUP }"
+      "fields { name: 't' type: TIME } fields { name: 'item' type: CATEGORICAL }"
+      "fields { name: 'items' column: 'h' type: SEQUENCE shares: 'item' }"
+      "history { name: 'h' of: 'item' by: 'user' where: 'y = 1' max_length: 20 }",
+      {WriteScratch("in", text)}, "whole");
+  options.segment_bytes = 1;
+  ASSERT_TRUE(Prepare(options).ok());
+  const std::string whole_dir = options.output_dir;
+  options.output_dir = ScratchPath("killed");
+  int kills = 0;
+  for (int calls = 1;; ++calls, ++kills) {
+    std::filesystem::remove_all(options.output_dir);
+    options.threads = 1 + calls % 2;
+    if (!PrepareKilledAt(options, calls)) break;
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    ASSERT_FALSE(FileBytes(whole_dir + "/train.rows").empty());
+    EXPECT_EQ(FileBytes(whole_dir + "/train.rows"), FileBytes(options.output_dir + "/train.rows"));
+  }
+  EXPECT_GT(kills, 8);
 }
 
 TEST(InterruptedTest, AnotherSchemaInputOrOptionIsRefusedUntilRestart) {

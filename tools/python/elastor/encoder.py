@@ -79,9 +79,9 @@ class Encoder:
         ]
 
     def _encode_file(self, path):
-        if self._schema.has_lookups:
+        if self._schema.has_columns_beside:
             raise ElastorError(
-                f"{path}: columns of its rows stand in side tables, which are not read here; "
+                f"{path}: columns of its rows are in side tables or histories, not in the file; "
                 "expected encode() with rows that have them"
             )
         for line, texts in file_rows(os.fspath(path), self._schema):

@@ -46,7 +46,7 @@ class Schema:
     nulls: set
     skip_lines: int
     base: int  # the number of the first field that reads pairs
-    has_lookups: bool
+    has_columns_beside: bool  # the rows, in side tables or histories
     by_name: dict = member(default_factory=dict)
 
     @property
@@ -108,7 +108,7 @@ def parse_schema(text, where):
         nulls=set(fields.get("null", [])),
         skip_lines=int(_one(fields, "skip_lines", 0)),
         base=int(_one(fields, "zero_based", "false") != "true"),
-        has_lookups="lookup" in fields,
+        has_columns_beside="lookup" in fields or "history" in fields,
     )
     if schema.layout not in _LAYOUTS:
         raise ElastorError(

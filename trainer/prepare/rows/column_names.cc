@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/data/record_scanner.h"
+#include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -76,8 +77,8 @@ StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string
 }
 
 StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables,
-                                  const std::vector<std::string>& names,
-                                  const std::string& source) {
+                                  const std::vector<std::string>& names, const std::string& source,
+                                  Events events) {
   const std::string place = schema.header() ? HeaderPlace(schema, source) : source + ": ";
   std::map<std::string, std::vector<int64_t>> places;
   for (size_t i = 0; i < names.size(); ++i) places[names[i]].push_back(static_cast<int64_t>(i));
@@ -90,6 +91,15 @@ StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables
       }
       places[column] = {cell--};
     }
+  }
+  const int64_t first_history = cell;
+  for (const HistoryPlace& place_of : HistoryPlaces(schema)) {
+    if (!places[place_of.column].empty()) {
+      return UserError(place + "column " + Shown(place_of.column) + " is also made by " +
+                       HistoryName(schema.history(place_of.history)) +
+                       "expected another name there");
+    }
+    places[place_of.column] = {cell--};
   }
   // Returns the only column of a name; `what` asks for it.
   const auto find = [&](const std::string& what, const std::string& column) -> StatusOr<int64_t> {
@@ -119,6 +129,32 @@ StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables
                        ", which a lookup has; expected a column of the rows");
     }
     columns.of_keys.push_back(at);
+  }
+  for (const History& history : schema.history()) {
+    const auto add = [&](const char* what, const std::string& column) -> Status {
+      ELASTOR_ASSIGN_OR_RETURN(const int64_t at, find(HistoryName(history) + what + ": ", column));
+      if (at <= first_history) {
+        return UserError(StrCat(place, HistoryName(history), what, " is ", Shown(column),
+                                ", which a history makes; expected a column of the rows"));
+      }
+      columns.of_events.push_back(at);
+      return OkStatus();
+    };
+    ELASTOR_RETURN_IF_ERROR(add("by", history.by()));
+    if (events == Events::kNone) {
+      columns.of_events.resize(columns.of_events.size() + 2 + history.beside_size(), -1);
+      continue;
+    }
+    if (history.where().empty()) {
+      columns.of_events.push_back(-1);
+    } else {
+      ELASTOR_ASSIGN_OR_RETURN(const RowCondition where, RowCondition::Parse(history.where()));
+      ELASTOR_RETURN_IF_ERROR(add("where", where.column()));
+    }
+    ELASTOR_RETURN_IF_ERROR(add("of", history.of()));
+    for (const HistoryColumn& beside : history.beside()) {
+      ELASTOR_RETURN_IF_ERROR(add("of", beside.of()));
+    }
   }
   return columns;
 }

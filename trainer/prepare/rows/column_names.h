@@ -18,14 +18,21 @@ StatusOr<std::vector<std::string>> ColumnNames(const Schema& schema, std::string
 
 // What a DELIMITED schema reads of a row.
 struct RowColumns {
-  std::vector<int64_t> of_fields;  // from 0; cell i of the side tables is -2 - i
+  std::vector<int64_t> of_fields;  // from 0; cell i of the side tables, then histories: -2 - i
   std::vector<int64_t> of_keys;    // of the side tables
+  // What histories depend on, for each: `by`, `where`, `of`, then each `of` of `beside`. -1: none.
+  std::vector<int64_t> of_events;
 };
+
+// Whether rows are in the histories of later ones. Those to predict are not: they have no labels,
+// and nobody knows that they took place.
+enum class Events { kThere, kNone };
 
 // Finds columns by name in `names` when schema.header(), else by order. User error naming `source`,
 // field and column when a column is not there or not the only one.
 StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables,
-                                  const std::vector<std::string>& names, const std::string& source);
+                                  const std::vector<std::string>& names, const std::string& source,
+                                  Events events);
 
 // "in.csv:1: ", where the header of `source` stands.
 std::string HeaderPlace(const Schema& schema, const std::string& source);

@@ -19,8 +19,11 @@ struct BadRow {
 struct ParsedChunk {
   std::string text;                  // fewer than 2^31 bytes, ending in a line feed
   std::string made;                  // values that stand in no column: hours, buckets
-  std::vector<const char*> outside;  // where values begin that stand in side tables
-  int64_t lines = 0;                 // of text; records are rows + bad_rows
+  std::vector<const char*> outside;  // where values begin that stand in side tables and histories
+  // [records][histories], given to Parse: values of earlier rows of the user, as sized texts.
+  std::vector<std::string_view> histories;
+  std::string history_texts;  // where they may lie
+  int64_t lines = 0;          // of text; records are rows + bad_rows
   int64_t rows = 0;
   std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
   std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
@@ -35,8 +38,11 @@ struct ParsedChunk {
   std::vector<int64_t> times;    // seconds since 1970
   // XXH3-64 of the text of split.hash_field, or of the record without its ending.
   std::vector<uint64_t> split_hashes;
+  // [rows][columns that histories depend on], where the parser collects them, as PackText.
+  std::vector<uint64_t> events;
   int64_t bad_rows = 0;
-  std::vector<BadRow> bad;  // the first few
+  std::vector<uint32_t> bad_records;  // numbers among the records
+  std::vector<BadRow> bad;            // the first few
 
   // `offset` counts on from the end of `text` into `made`. REQUIRES: size < 2^31.
   static uint64_t PackText(uint64_t offset, uint64_t size) { return offset << 32 | size; }

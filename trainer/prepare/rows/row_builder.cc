@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "core/base/text.h"
 #include "trainer/prepare/rows/list_text.h"
+#include "trainer/prepare/rows/sized_text.h"
 #include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
@@ -20,7 +22,7 @@ namespace {
 constexpr char kDefaultSeparator = '|';
 constexpr size_t kKeptBadRows = 8;
 constexpr double kLeastBucketed = -9e18;  // floor(x) must be an int64
-// Lists in a chunk are shorter, unless its rows share long ones of side tables.
+// Lists in a chunk are shorter, unless its rows share long ones of side tables or histories.
 constexpr size_t kMostListBytes = size_t{1} << 30;
 
 bool IsBag(Field::Type type) { return type == Field::MULTI_HOT || type == Field::SEQUENCE; }
@@ -187,6 +189,22 @@ bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
   return true;
 }
 
+bool RowBuilder::AddHistory(const FieldPlan& field, std::string_view texts, int place, int values) {
+  column_ = texts;
+  for (int at = 0; !texts.empty(); at = at + 1 == values ? 0 : at + 1) {
+    const std::string_view text = TakeText(&texts);
+    if (at == place && !AddToBag(field, text)) return false;
+  }
+  EndBag(field);
+  return true;
+}
+
+void RowBuilder::AddEvent(std::string_view text) {
+  column_ = text;
+  chunk_->events.push_back(PlaceOf(text));
+  ++row_events_;
+}
+
 bool RowBuilder::AddToBag(const FieldPlan& field, std::string_view text) {
   if (!Encode(field, text, &chunk_->bags)) return false;
   if (chunk_->bags.size() * sizeof(uint64_t) + chunk_->made.size() > kMostListBytes) {
@@ -322,11 +340,14 @@ void RowBuilder::End(int64_t lines) {
     if (!failed_) chunk_->cut_values[i] += row_cuts_[i];
     row_cuts_[i] = 0;
   }
+  const size_t events = std::exchange(row_events_, 0);
   if (!failed_) {
     ++chunk_->rows;
     bags_before_ = chunk_->bags.size();
     return;
   }
+  chunk_->events.resize(chunk_->events.size() - events);
+  chunk_->bad_records.push_back(static_cast<uint32_t>(chunk_->rows + chunk_->bad_rows));
   // Columns that the schema does not fill have no rows to lose.
   const auto take_back = [this](auto* column, size_t per_row) {
     column->resize(std::min(column->size(), chunk_->rows * per_row));

@@ -35,7 +35,7 @@ struct FieldPlan {
   std::vector<std::string> negative;
   bool any_value;
   // From 0; the label of LIBSVM is column 0; -1: pairs tell the field; -2, -3, ...: cells of side
-  // tables.
+  // tables, then histories.
   int64_t column;
 };
 
@@ -53,6 +53,11 @@ class RowBuilder {
   // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's, or lives
   // as long as the chunk.
   bool Add(const FieldPlan& field, std::string_view text);
+  // Adds one value of each of several rows. `values` are the texts of one row; `place` is the
+  // number of the one to add. REQUIRES: `texts` lives as long as the chunk.
+  bool AddHistory(const FieldPlan& field, std::string_view texts, int place, int values);
+  // Adds what a history depends on. REQUIRES: as Add.
+  void AddEvent(std::string_view text);
 
   bool AddLibsvmLabel(std::string_view text);  // of a schema without a field for it
   bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
@@ -83,7 +88,7 @@ class RowBuilder {
   bool AddTime(const FieldPlan& field, std::string_view text);
   bool Make(const FieldPlan& field, std::string_view text, int64_t* value);
   bool Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids);
-  // Returns where a value stands: in the chunk's text, in the column of a side table or, made here,
+  // Returns where a value stands: in the chunk's text, in a column outside of it or, made here,
   // behind the text.
   uint64_t PlaceOf(std::string_view text);
   bool EncodeInteger(const FieldPlan& field, int64_t value, std::string_view text, uint64_t* id);
@@ -103,6 +108,7 @@ class RowBuilder {
   std::vector<int64_t> row_cuts_;   // of the row at hand, by bag
   std::vector<std::string> items_;  // of a list in brackets
   std::string_view column_;         // that Add adds
+  size_t row_events_ = 0;           // of the row at hand
   bool failed_ = false;
   size_t bags_before_ = 0;  // the row at hand
 };

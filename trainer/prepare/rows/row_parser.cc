@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "core/base/log.h"
@@ -13,6 +14,7 @@
 #include "trainer/data/record_scanner.h"
 #include "trainer/prepare/layouts.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/rows/line_scanner.h"
 #include "trainer/prepare/rows/pair_lines.h"
 #include "trainer/prepare/rows/row_builder.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr size_t kMostTextBytes = size_t{1} << 31;
 constexpr int64_t kWholeLine = -1;
+constexpr int64_t kNoColumn = -1;  // of RowColumns::of_events
 
 // Ends a record at the line feed at `feed`.
 void EndAt(std::string_view text, size_t feed, ScannedLine* line) {
@@ -98,10 +101,11 @@ class SplitColumns {
   std::vector<int64_t> doubled_;  // columns with "" within
 };
 
-// What side tables have beside the row at hand.
+// What side tables and histories have beside the row at hand.
 struct Beside {
-  std::vector<std::string_view> cells;  // of all tables
-  std::vector<int64_t> missing;         // by table: 1 if it lacks the row's key
+  std::vector<std::string_view> cells;          // of all tables
+  std::vector<int64_t> missing;                 // by table: 1 if it lacks the row's key
+  std::span<const std::string_view> histories;  // of the row, then those of the next ones
 };
 
 // The columns that errors name: word n of a line is column n.
@@ -130,6 +134,9 @@ struct RowParser::Plan {
   int64_t hash_column = kWholeLine;
   std::vector<const SideTable*> tables;
   std::vector<int64_t> key_columns;  // by table
+  int64_t table_cells = 0;           // of all tables
+  std::vector<HistoryPlace> history_places;
+  std::vector<int64_t> event_columns;  // where they are collected
   Schema schema;
   Labels labels = Labels::kRequired;
 
@@ -165,7 +172,8 @@ RowParser::~RowParser() = default;
 StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
                                                        std::string_view header,
                                                        const std::string& source, Labels labels,
-                                                       const SideTables& tables) {
+                                                       const SideTables& tables,
+                                                       Histories histories) {
   auto plan = std::make_unique<Plan>();
   plan->schema = schema;
   plan->labels = labels;
@@ -181,16 +189,24 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   if (plan->pairs) {
     columns.of_fields = ColumnsOfPairs(schema);
   } else {
-    ELASTOR_ASSIGN_OR_RETURN(columns, ColumnsOfRow(schema, tables, plan->names, source));
+    const Events events = labels == Labels::kRequired ? Events::kThere : Events::kNone;
+    ELASTOR_ASSIGN_OR_RETURN(columns, ColumnsOfRow(schema, tables, plan->names, source, events));
   }
+  for (const SideTable& table : tables) {
+    plan->tables.push_back(&table);
+    plan->table_cells += static_cast<int64_t>(table.columns().size());
+  }
+  plan->key_columns = columns.of_keys;
+  plan->history_places = HistoryPlaces(schema);
+  if (histories == Histories::kCollect) plan->event_columns = columns.of_events;
   for (int i = 0; i < schema.fields_size(); ++i) {
     const int64_t column = columns.of_fields[i];
+    const bool reads_history = column <= kFirstCell - plan->table_cells;
+    if (reads_history && histories == Histories::kCollect) continue;
     plan->fields.emplace_back(schema.fields(i), column);
     plan->columns = std::max(plan->columns, column + 1);
     if (schema.fields(i).name() == schema.split().hash_field()) plan->hash_column = column;
   }
-  for (const SideTable& table : tables) plan->tables.push_back(&table);
-  plan->key_columns = columns.of_keys;
   if (schema.header()) plan->columns = static_cast<int64_t>(plan->names.size());
   return std::unique_ptr<RowParser>(new RowParser(std::move(plan)));
 }
@@ -224,7 +240,9 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->groups.clear();
   chunk->times.clear();
   chunk->split_hashes.clear();
+  chunk->events.clear();
   chunk->bad.clear();
+  chunk->bad_records.clear();
   if (plan_->pairs) {
     plan_->ParsePairLines(chunk);
   } else {
@@ -241,12 +259,13 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
   line.ends.resize(columns);
   SplitColumns split_columns;
   Beside beside;
-  for (const SideTable* table : tables) {
-    beside.cells.resize(beside.cells.size() + table->columns().size());
-  }
+  beside.cells.resize(table_cells);
   beside.missing.resize(tables.size());
   const bool quotes = quoted && chunk->text.find('"') != std::string::npos;
   while (scanner.Next(&line)) {
+    const size_t history = (chunk->rows + chunk->bad_rows) * schema.history_size();
+    beside.histories = chunk->histories;
+    beside.histories = beside.histories.subspan(std::min(history, beside.histories.size()));
     const std::string_view text = row.Text(line.begin, line.end);
     int64_t lines = 1;
     if (!plain || (quotes && text.find('"') != std::string_view::npos)) {
@@ -322,6 +341,7 @@ std::string RowParser::Plan::ValueHint(const FieldPlan& field, std::string_view 
 // Where a value stands that is none of the rows' columns.
 std::string RowParser::Plan::CellHint(int64_t column) const {
   int64_t cell = kFirstCell - column;
+  if (cell >= table_cells) return " (history " + history_places[cell - table_cells].column + ")";
   size_t table = 0;
   while (cell >= static_cast<int64_t>(tables[table]->columns().size())) {
     cell -= static_cast<int64_t>(tables[table++]->columns().size());
@@ -362,11 +382,24 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
                                       : row->Text(found.begin(hash_column), found.end(hash_column));
     row->AddSplitHash(XXH3_64bits(text.data(), text.size()));
   }
+  const auto text_of = [&](int64_t column) {
+    return column < 0 ? beside->cells[kFirstCell - column] : ValueOf(found, column, *row);
+  };
+  for (const int64_t column : event_columns) {
+    row->AddEvent(column == kNoColumn ? std::string_view() : text_of(column));
+  }
   for (const FieldPlan& field : fields) {
     const bool is_cell = field.column < 0;
-    const std::string_view text =
-        is_cell ? beside->cells[kFirstCell - field.column] : ValueOf(found, field.column, *row);
-    if (row->Add(field, text)) continue;
+    std::string_view text;
+    if (kFirstCell - field.column >= table_cells) {
+      const HistoryPlace& from = history_places[kFirstCell - field.column - table_cells];
+      const size_t history = from.history;
+      if (history < beside->histories.size()) text = beside->histories[history];
+      if (row->AddHistory(field, text, from.place, from.values)) continue;
+    } else {
+      text = text_of(field.column);
+      if (row->Add(field, text)) continue;
+    }
     row->Hint(is_cell ? CellHint(field.column) : ValueHint(field, text, row->at_first_line()));
     return;
   }

@@ -16,6 +16,10 @@ namespace elastor {
 // Whether every row must have its label. Where it need not, a missing one is not-a-number.
 enum class Labels { kRequired, kOptional };
 
+// Whether fields read the histories that a chunk has, or these fields are left out and a chunk gets
+// what histories depend on.
+enum class Histories { kRead, kCollect };
+
 // Turns text into rows by a schema of layout DELIMITED, LIBSVM or LIBFFM, as ReadSchemaFile returns
 // it. Whether a line is a good row depends on the line, the header and the schema alone.
 // Thread-safe.
@@ -28,7 +32,8 @@ class RowParser {
   static StatusOr<std::unique_ptr<RowParser>> Create(const Schema& schema, std::string_view header,
                                                      const std::string& source,
                                                      Labels labels = Labels::kRequired,
-                                                     const SideTables& tables = {});
+                                                     const SideTables& tables = {},
+                                                     Histories histories = Histories::kRead);
   ~RowParser();
 
   int64_t numeric_fields() const { return numeric_; }
@@ -39,7 +44,8 @@ class RowParser {
   // columns that Create was given. User error naming `source` and the column.
   Status CheckHeader(std::string_view header, const std::string& source) const;
 
-  // Replaces everything but chunk->text; there, "" within quotes becomes one quote in its place.
+  // Replaces everything but chunk->text and chunk->histories. In the text "" within quotes becomes
+  // one quote in its place.
   void Parse(ParsedChunk* chunk) const;
 
  private:

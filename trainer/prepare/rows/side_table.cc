@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "trainer/prepare/rows/history_columns.h"
+#include "trainer/prepare/rows/sized_text.h"
+
 namespace elastor {
 namespace {
 
@@ -16,27 +19,6 @@ constexpr uint64_t kEmpty = ~uint64_t{0};
 constexpr int64_t kIndexBytes = 12;  // of a row: slots are two thirds full
 
 uint64_t HashOf(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
-
-size_t SizeBytes(size_t size) { return size < 128 ? 1 : 1 + SizeBytes(size >> 7); }
-
-void PutText(std::string_view text, std::string* piece) {
-  size_t size = text.size();
-  for (; size >= 128; size >>= 7) piece->push_back(static_cast<char>(size | 128));
-  piece->push_back(static_cast<char>(size));
-  piece->append(text);
-}
-
-std::string_view TakeText(std::string_view* row) {
-  size_t size = 0, at = 0;
-  for (int shift = 0;; shift += 7) {
-    const unsigned char byte = (*row)[at++];
-    size |= static_cast<size_t>(byte & 127) << shift;
-    if (byte < 128) break;
-  }
-  const std::string_view text = row->substr(at, size);
-  row->remove_prefix(at + size);
-  return text;
-}
 
 }  // namespace
 
@@ -110,7 +92,8 @@ Schema TableSchema(const Schema& schema, const Lookup& lookup) {
       const bool by_name = field.column().empty() && schema.header();
       return (by_name ? field.name() : field.column()) == column;
     };
-    const bool used = column == lookup.key() || std::ranges::any_of(schema.fields(), reads);
+    const bool used = column == lookup.key() || std::ranges::any_of(schema.fields(), reads) ||
+                      HistoriesRead(schema, column);
     Field* field = table.add_fields();
     field->set_name(column);
     field->set_type(used ? Field::CATEGORICAL : Field::IGNORED);
