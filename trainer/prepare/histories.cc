@@ -357,7 +357,7 @@ Status RowHistories::ReadParts(const Files& files, int64_t first_record, int64_t
                                std::vector<std::pair<size_t, size_t>>* parts,
                                std::string* texts) const {
   // Rows of a user often stand together, and their histories overlap.
-  constexpr int64_t kReadBytes = 8 << 10;
+  constexpr int64_t kReadBytes = 2 << 10;
   std::vector<Part> at(records);
   ELASTOR_RETURN_IF_ERROR(files.parts->ReadAt(first_record * int64_t{sizeof(Part)},
                                               records * int64_t{sizeof(Part)},

@@ -202,7 +202,7 @@ TEST(InterruptedTest, ASideTableIsAnInput) {
 // Histories are made again as long as text is left.
 TEST(InterruptedTest, KilledWhileHistoriesAreMade) {
   std::string text;
-  for (int i = 0; i < 60000; ++i) {
+  for (int i = 0; i < 30000; ++i) {
     text += StrCat(i % 2, "\tu", i * 7919 % 500, "\t", 1413849600 + i / 3, "\ti", i % 97, "\n");
   }
   PrepareOptions options = OptionsOf(
@@ -216,7 +216,7 @@ TEST(InterruptedTest, KilledWhileHistoriesAreMade) {
   const std::string whole_dir = options.output_dir;
   options.output_dir = ScratchPath("killed");
   int kills = 0;
-  for (int calls = 1;; ++calls, ++kills) {
+  for (int calls = 1;; calls += calls < 6 ? 1 : 5, ++kills) {
     std::filesystem::remove_all(options.output_dir);
     options.threads = 1 + calls % 2;
     if (!PrepareKilledAt(options, calls)) break;
@@ -225,7 +225,7 @@ TEST(InterruptedTest, KilledWhileHistoriesAreMade) {
     ASSERT_FALSE(FileBytes(whole_dir + "/train.rows").empty());
     EXPECT_EQ(FileBytes(whole_dir + "/train.rows"), FileBytes(options.output_dir + "/train.rows"));
   }
-  EXPECT_GT(kills, 8);
+  EXPECT_GT(kills, 5);
 }
 
 TEST(InterruptedTest, AnotherSchemaInputOrOptionIsRefusedUntilRestart) {
