@@ -203,6 +203,9 @@ std::string WhoIsAhead(const ToldMetric& metric) {
   if (std::ranges::none_of(gains, [](const auto& each) { return each.second.p.has_value(); })) {
     text = has + ", but with one seed nothing tells the " + StrCat(gains.size() + 1) +
            " apart from the luck of a seed.";
+  } else if (behind.empty() && gains.size() == 1) {
+    text = has + SeedsText(nearest) + ", but " + gains.front().first +
+           " cannot be told from it; it is behind by " + GainText(nearest) + ".";
   } else if (behind.empty()) {
     text = has + SeedsText(nearest) + ", but none of the " + StrCat(gains.size()) +
            " others can be told from it; the next, " + gains.front().first + ", is behind by " +
