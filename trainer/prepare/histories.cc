@@ -366,6 +366,10 @@ Status RowHistories::ReadParts(const Files& files, int64_t first_record, int64_t
   int64_t read_at = 0;
   for (const auto& [begin, end] : at) {
     if (begin < 0 || begin > end || end > files.text_bytes) return Damaged();
+    if (begin == end) {
+      parts->emplace_back(texts->size(), 0);
+      continue;
+    }
     if (begin < read_at || end > read_at + std::ssize(read)) {
       read_at = begin;
       read.resize(std::min(std::max(end - begin, kReadBytes), files.text_bytes - begin));

@@ -21,10 +21,15 @@ int64_t ModifiedNs(const std::string& path, int64_t* bytes) {
   return int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
 }
 
+// Several lines before the rows must end within it.
+constexpr int64_t kBeginBytes = 64 << 10;
+
 // How large a chunk is: its numbers of one column stay in a core's cache. Long histories make the
 // rows of a text many times larger.
 int64_t ChunkBytes(const Schema& schema) {
-  constexpr int64_t kMost = 512 << 10, kLeast = 4 << 10, kHistoryLength = 64;
+  constexpr int64_t kMost = 512 << 10, kHistoryLength = 8;
+  // The first chunk holds all lines before the rows.
+  const int64_t kLeast = schema.skip_lines() + schema.header() > 1 ? 2 * kBeginBytes : 4 << 10;
   int64_t length = 0;
   for (const HistoryPlace& place : HistoryPlaces(schema)) {
     length += LengthOf(schema.history(place.history));
@@ -69,7 +74,6 @@ size_t Inputs::EndOfLine(std::string_view text, size_t begin, int64_t line) cons
 
 // The lines before the rows of an input, which are to be in its first chunk.
 Status Inputs::ReadBegin(State* state) const {
-  constexpr size_t kBeginBytes = 64 << 10;
   std::string text, more;
   ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &text));
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
@@ -79,7 +83,7 @@ Status Inputs::ReadBegin(State* state) const {
     end = EndOfLine(text, begin, line);
     state->header = text.substr(begin, end - begin);
     // A single long line is the first chunk; several must surely be in it.
-    const bool near = begin_lines_ == 1 || end <= kBeginBytes;
+    const bool near = begin_lines_ == 1 || std::cmp_less_equal(end, kBeginBytes);
     if (end > 0 && near) continue;
     if (near) ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &more));
     const std::string expected =

@@ -18,7 +18,7 @@ namespace elastor {
 namespace {
 
 // Raised when working files of an unfinished run mean something else than before.
-constexpr int kWorkVersion = 2;
+constexpr int kWorkVersion = 3;
 
 StatusOr<Json> FileIdentity(const std::string& path, const char* split) {
   ELASTOR_RETURN_IF_ERROR(CheckInputFile(path));

@@ -337,8 +337,25 @@ Status ResolveHistory(Schema* schema, int number) {
   if (field.type() != Field::SEQUENCE) {
     return Wrong("type", Field::Type_Name(field.type()), "SEQUENCE, as it reads a history");
   }
-  const int64_t length = LengthOf(schema->history(place->history));
-  if (!field.has_max_length()) field.set_max_length(length);
+  const History& history = schema->history(place->history);
+  if (!field.has_max_length()) field.set_max_length(LengthOf(history));
+  const bool beside = place->place > 0;
+  const std::string& of = beside ? history.beside(place->place - 1).of() : history.of();
+  for (const Field& other : schema->fields()) {
+    if (field.shares().empty() || other.name() != field.shares()) continue;
+    const std::string& column = other.column().empty() ? other.name() : other.column();
+    if (other.transform() != Field::NONE || (IsBag(other.type()) && column == of)) {
+      return Wrong("shares", Shown(field.shares()),
+                   "a field whose values are those of the history: no transform, no list");
+    }
+    if (beside && other.encoding() == Field::IDENTITY) {
+      return Wrong("shares", Shown(field.shares()),
+                   "another encoding than IDENTITY, as values of `beside` may be missing");
+    }
+  }
+  if (beside && field.encoding() == Field::IDENTITY) {
+    return Wrong("encoding", "IDENTITY", "another, as values of `beside` may be missing");
+  }
   return OkStatus();
 }
 

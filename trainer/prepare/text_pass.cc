@@ -215,6 +215,11 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
     parsed->labels.assign(parsed->rows * plan_.labels.size(),
                           std::numeric_limits<float>::quiet_NaN());
   }
+  const size_t records = static_cast<size_t>(parsed->rows + parsed->bad_rows);
+  if (histories_ != nullptr && !parsed->histories.empty() &&
+      parsed->histories.size() != records * options_.schema.history_size()) {
+    return MachineError("histories are of other rows than the text; begin anew with --restart");
+  }
   ValueNumbers numbers(plan_.ids.size());
   for (size_t i = 0; i < plan_.ids.size(); ++i) {
     NumberValues(plan_, plan_.ids[i], *parsed, &draft->vocabularies[i], &numbers[i]);

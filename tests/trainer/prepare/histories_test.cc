@@ -133,8 +133,8 @@ constexpr char kHashedFields[] =
     "fields { name: 'category' type: IGNORED }"
     "fields { name: 'h' type: SEQUENCE encoding: HASH buckets: 1000000 } ";
 
-// Every row from a time on gets another item and rating. No value of the history of a row up to this
-// time changes, and some of later rows do.
+// Every row from a time on gets another item and rating. No value of the history of a row up to
+// this time changes, and some of later rows do.
 TEST(HistoriesTest, NoRowKnowsItsFuture) {
   std::vector<LogRow> log = MakeLog(4000);
   std::erase_if(log, [](const LogRow& row) { return row.is_bad(); });
@@ -233,6 +233,10 @@ TEST(HistoriesTest, ConditionsCompareNumbersAndTexts) {
     EXPECT_TRUE(holds(where, "4.0")) << where;
     EXPECT_FALSE(holds(where, "")) << where;
   }
+  // Both are 2^53 as doubles.
+  EXPECT_TRUE(holds("a = 9007199254740993", "9007199254740993"));
+  EXPECT_FALSE(holds("a = 9007199254740993", "9007199254740992"));
+  EXPECT_TRUE(holds("a != '<unk>'", "x"));
   for (const char* where : {"a = 5", "a != 4", "a >= 4.5", "a<=3", "a > 4", "a<4"}) {
     EXPECT_FALSE(holds(where, "4.0")) << where;
   }
@@ -298,6 +302,28 @@ TEST(HistoriesTest, MistakesAreOneLine) {
   EXPECT_EQ(
       message_of(whole, "fields { name: 'rating' type: LABEL } fields { name: 'h' }"),
       "s: history h: no field of type TIME; expected one, which tells which rows are earlier");
+  const std::string shared =
+      "fields { name: 'rating' type: LABEL } fields { name: 'time' type: TIME } ";
+  EXPECT_THAT(message_of(whole, shared + "fields { name: 'item' type: MULTI_HOT } "
+                                         "fields { name: 'h' type: SEQUENCE shares: 'item' } "),
+              HasSubstr("expected a field whose values are those of the history"));
+  EXPECT_THAT(
+      message_of("history { name: 'h' of: 'item' by: 'user' beside { name: 'b' of: 'category' } } ",
+                 shared + "fields { name: 'h' type: SEQUENCE } fields { name: 'b' type: SEQUENCE "
+                          "encoding: IDENTITY buckets: 9 } "),
+      HasSubstr("expected another, as values of `beside` may be missing"));
+}
+
+// The rows of long histories come in small chunks, and the first one holds the lines to skip.
+TEST(HistoriesTest, ManyLinesToSkipBeforeLongHistories) {
+  std::string rows;
+  for (int i = 0; i < 600; ++i) rows += "# a line to skip, with commas,,,, " + StrCat(i) + "\n";
+  rows += std::string(kLogHeader) + "5,u,1400000010,a,c\n1,u,1400000020,b,c\n";
+  const PrepareReport report =
+      PreparedWell(OptionsOf(std::string(kLogFormat) + "skip_lines: 600 " + kHashedFields +
+                                 "history { name: 'h' of: 'item' by: 'user' max_length: 65536 }",
+                             {WriteScratch("log", rows)}, "skipped"));
+  EXPECT_EQ(report.rows[0] + report.rows[1] + report.rows[2], 2);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "trainer/prepare/rows/history_columns.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/text.h"
 #include "trainer/prepare/rows/list_text.h"
@@ -27,12 +28,12 @@ StatusOr<RowCondition> RowCondition::Parse(const std::string& text) {
   std::string_view constant = TrimBlanks(std::string_view(text).substr(end));
   constexpr std::string_view kComparisons[] = {"=", "!=", "<", "<=", ">", ">="};
   const bool known = std::ranges::count(kComparisons, condition.comparison_) > 0;
-  const bool one = constant.find_first_of(kSigns) == constant.npos;
+  const char quote = constant.empty() ? '\0' : constant.front();
+  const bool quoted =
+      (quote == '\'' || quote == '"') && constant.size() > 2 && constant.back() == quote;
+  const bool one = quoted || constant.find_first_of(kSigns) == constant.npos;
   if (!known || condition.column_.empty() || constant.empty() || !one) return wrong(form);
-  const char quote = constant.front();
-  if ((quote == '\'' || quote == '"') && constant.size() > 1 && constant.back() == quote) {
-    constant = constant.substr(1, constant.size() - 2);
-  }
+  if (quoted) constant = constant.substr(1, constant.size() - 2);
   condition.constant_ = constant;
   double number;
   if (ParseNumber(constant, &number)) condition.number_ = number;
@@ -47,6 +48,9 @@ bool RowCondition::Holds(std::string_view text) const {
   if (!number_ || !ParseNumber(text, &value)) {
     return comparison_ == "=" ? text == constant_ : comparison_ == "!=" && text != constant_;
   }
+  const bool ordered = comparison_[0] == '<' || comparison_[0] == '>';
+  // Beyond 2^53 different integers are one number.
+  if (!ordered && std::abs(*number_) >= 0x1p53) return (text == constant_) == (comparison_ == "=");
   if (comparison_ == "=") return value == *number_;
   if (comparison_ == "!=") return value != *number_;
   const bool equal = comparison_.size() > 1 && value == *number_;
