@@ -12,7 +12,12 @@ fail() {
 
 # What a training run says of itself on stderr, and libevent now and then inside mpirun; all else is a
 # mistake's or a failure's line.
-readonly quiet_lines='^(step|run:|data:|plan:|continuing) |^\[warn\] Epoll'
+quiet_lines='^(step|run:|data:|plan:|continuing) |^\[warn\] Epoll'
+# Open MPI 5's mpirun cannot be kept quiet.
+if [[ $(mpirun --version) == *\ 5.* ]]; then
+  quiet_lines+='|^$|^-{70,}$|^prterun |^thus causing the job|^ +(Process name|Exit code): |PMIX_ERR_UNREACH|btl_tcp_proc'
+fi
+readonly quiet_lines
 
 # expect_line CODE PATTERN COMMAND...: must end with that exit code and one line that holds the fixed text
 # PATTERN, quiet lines aside.
