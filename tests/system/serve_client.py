@@ -123,7 +123,7 @@ def check_outputs(port):
     request = {"inputs": ids, "parameters": {"encoded": True},
                "outputs": [{"name": "logit"}, {"name": "probability"}]}
     expect("ids", raw["outputs"], infer(port, request)["outputs"])
-    ids[1]["shape"] = [2]
+    ids[1].update(shape=[2], data=[0, 0])
     ids.append({"name": "offsets", "datatype": "INT64", "shape": [3], "data": [0, 1, 2]})
     expect("ids in bags", raw["outputs"], infer(port, request)["outputs"])
     ids[2]["data"] = [0, 1, 3]
@@ -152,6 +152,19 @@ def check_mistakes(port):
     mistake("input 'item': found 1 rows, expected 2 as in the first input",
             put(1, shape=[1], data=["i1"]))
     mistake("input 'item': found 1 elements, expected 2 by its shape", put(1, data=["i1"]))
+    nested = "input 'user': 'data': is nested otherwise than its shape; flat data need no nesting"
+    mistake(nested, put(0, data=[["u1", "u2"]]))
+    mistake(nested, put(0, data=["u1", ["u2"]]))
+    mistake("input 'user': has 'data' and 'binary_data_size'",
+            put(0, parameters={"binary_data_size": 0}))
+    mistake("input 'user': parameter 'classification': is not supported; expected binary_data_size",
+            put(0, parameters={"classification": 1}))
+    mistake("output 'logit': parameter 'binary': is not supported; expected binary_data",
+            lambda r, i: r.update(outputs=[{"name": "logit", "parameters": {"binary": True}}]))
+    mistake("the request: parameter 'encode': is not supported; expected encoded or"
+            " binary_data_output", lambda r, i: r.update(parameters={"encode": True}))
+    mistake("the request: 'parameters': expected an object", lambda r, i: r.update(parameters=[]))
+    mistake("'id': expected a text of at most 256 bytes", lambda r, i: r.update(id="i" * 257))
     mistake("input 'item': element 1: expected a text or null", put(1, data=["i1", 2]))
     mistake("input 'item': row 1: has a zero byte; expected text", put(1, data=["i1", "i\0"]))
     mistake("row 1: column 3 (price): found 'dear', expected a number", put(2, data=["1", "dear"]))
@@ -159,17 +172,22 @@ def check_mistakes(port):
     mistake("input 'user': 'data' is missing", lambda r, i: i[0].pop("data"))
     mistake("output 'score': no such output; expected probability or logit",
             lambda r, i: r.update(outputs=[{"name": "score"}]))
-    for error, body in [("the body is not a JSON object", b'{"inputs": ['),
-                        ("the body is not a JSON object", b"[" * 5000),
+    no_json = "the body is no JSON object, is nested more than 100 deep, or has a number too large"
+    many = json.dumps({f"a{i}": i for i in range(1073)}).encode()
+    for error, body in [(no_json, b'{"inputs": ['), (no_json, b"[" * 5000),
+                        (no_json, b'{"id": 1e999}'),
+                        ("the body has 1073 members of JSON objects; expected at most 1072", many),
+                        ("the request: 'inputs' is missing", b'{"a": "\\"' + b":" * 1073 + b'"}'),
                         ("the JSON text of the body is not UTF-8", b'{"id": "\xff"}'),
                         ("the request: 'inputs' is missing", b"{}")]:
         code, _, answer = ask(port, "POST", INFER, body)
         expect(body[:20], (400, error), (code, json.loads(answer)["error"]))
-    for code, method, path in [(404, "GET", "/"), (404, "GET", "/v2/models/other"),
-                               (404, "POST", "/v2/models/ads/versions/1/infer"),
-                               (405, "GET", INFER), (405, "POST", "/metrics")]:
-        found, _, answer = ask(port, method, path)
-        expect(path, (code, True), (found, "error" in json.loads(answer)))
+    for code, allow, method, path in [
+            (404, None, "GET", "/"), (404, None, "GET", "/v2/models/other"),
+            (404, None, "POST", "/v2/models/ads/versions/1/infer"),
+            (405, "POST", "GET", INFER), (405, "GET, HEAD", "POST", "/metrics")]:
+        found, headers, answer = ask(port, method, path)
+        expect(path, (code, allow, True), (found, headers["Allow"], "error" in json.loads(answer)))
     expect("a large body", 413, ask(port, "POST", INFER, b"x" * 300000)[0])
     expect("gzip", 415, ask(port, "POST", INFER, b"", {"Content-Encoding": "gzip"})[0])
 
@@ -183,8 +201,10 @@ def exchange(port, data):
 
 def check_connections(port):
     half = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
-    for connection in half:
-        connection.sendall(b"POST " + INFER.encode() + b" HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
+    for i, connection in enumerate(half):  # HTTP/1.0 knows no encouragement
+        version = [b"1.0\r\nExpect: 100-continue", b"1.1"][i % 2]
+        connection.sendall(b"POST %s HTTP/%s\r\nContent-Length: 9\r\n\r\n{" %
+                           (INFER.encode(), version))
     expect("beside half requests", EXPECT[:2], score_json(port, ROWS[:2]))
     for connection in half:
         expect("a half request", b"HTTP/1.1 408", connection.recv(65536)[:12])
@@ -198,10 +218,22 @@ def check_connections(port):
     body = json.dumps({"inputs": columns(ROWS[:1])}).encode()
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
     head = f"POST {INFER} HTTP/1.1\r\nConnection: close\r\n".encode()
+    length = b"Inference-Header-Content-Length: 3\r\n"
+    trailer = chunks[:-2] + length + b"\r\n"
     for way, data in [("chunks", b"Transfer-Encoding: chunked\r\n\r\n" + chunks),
+                      ("a trailer", b"Transfer-Encoding: chunked\r\n\r\n" + trailer),
                       ("encouraged", b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" %
                        len(body) + body)]:
         expect(way, True, b" 200 OK\r\n" in exchange(port, head + data))
+    # The server refuses what it does not read to its end, and takes no other request from there.
+    for code, data in [(501, b"Transfer-Encoding: chunked, x\r\n\r\n" + live),
+                       (501, b"Transfer-Encoding: identity\r\n\r\n" + live),
+                       (501, b"Transfer-Encoding: gzip, chunked\r\n\r\n" + chunks),
+                       (400, 2 * length + b"Content-Length: 3\r\n\r\n{} " + live),
+                       (431, b"Transfer-Encoding: chunked\r\n\r\n5;a=" + b"a" * 70000),
+                       (431, b"Transfer-Encoding: chunked\r\n\r\n0\r\nA: " + b"a" * 70000)]:
+        answer = exchange(port, f"POST {INFER} HTTP/1.1\r\n".encode() + data)
+        expect(data[:60], (b"HTTP/1.1 %d" % code, 1), (answer[:12], answer.count(b"HTTP/1.1 ")))
     full = [socket.create_connection(("127.0.0.1", port)) for _ in range(33)]
     expect("one too many", b"HTTP/1.1 503", full[-1].recv(65536)[:12])
     for connection in full:
@@ -214,7 +246,7 @@ def check_metrics(port):
         pass
     lines = dict(line.rsplit(" ", 1) for line in answer[2].decode().splitlines()
                  if not line.startswith("#"))
-    expect("rows", str(3 * len(ROWS) + 60 + 7), lines["elastor_rows_total"])
+    expect("rows", str(3 * len(ROWS) + 60 + 8), lines["elastor_rows_total"])
     expect("too large", "1", lines['elastor_requests_total{code="413"}'])
     expect("latencies", lines["elastor_inference_duration_seconds_count"],
            lines['elastor_inference_duration_seconds_bucket{le="+Inf"}'])

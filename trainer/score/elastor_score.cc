@@ -232,6 +232,10 @@ size_t elastor_categorical_fields(const elastor_model* model) {
   return model == nullptr ? 0 : model->scorer->model().data.categorical.size();
 }
 
+int elastor_takes_offsets(const elastor_model* model) {
+  return model != nullptr && elastor::HasBags(model->scorer->model().data);
+}
+
 int elastor_score_values(const elastor_model* model, const char* const* values, size_t rows,
                          float* probabilities, char* error, size_t error_size) {
   return elastor::Guarded(error, error_size, [&]() -> Status {

@@ -47,6 +47,8 @@ const char* elastor_digest(const elastor_model* model);
 /* Return how many numbers and how many bags of ids an encoded row has. */
 size_t elastor_numeric_fields(const elastor_model* model);
 size_t elastor_categorical_fields(const elastor_model* model);
+/* Returns whether a bag may have another number of ids than one. */
+int elastor_takes_offsets(const elastor_model* model);
 
 /* Raw rows. values[row * fields + field] is the text of a field as a file of rows would have it,
  * ended by 0; NULL or "" where it is missing. Writes probabilities[row * outputs + output], the

@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -60,6 +61,7 @@ struct Connection {
 
   const int socket;
   std::optional<Parser> parser;
+  std::string json_length;
   std::string input;  // read, but not parsed
   std::string output;
   size_t sent = 0;
@@ -85,6 +87,7 @@ std::string Bytes(const HttpResponse& response, bool with_body, bool closes) {
   if (!response.json_length.empty()) {
     StrAppend(&text, kJsonLength, ": ", response.json_length, "\r\n");
   }
+  if (!response.allow.empty()) StrAppend(&text, "Allow: ", response.allow, "\r\n");
   text += "\r\n";
   return with_body ? text + response.body : text;
 }
@@ -93,6 +96,7 @@ class EpollServer final : public HttpServer {
  public:
   explicit EpollServer(const HttpOptions& options) : options_(options) {}
   ~EpollServer() override {
+    EndThreads();
     for (const int descriptor : {listener_, epoll_, end_}) {
       if (descriptor >= 0) close(descriptor);
     }
@@ -109,12 +113,14 @@ class EpollServer final : public HttpServer {
   void Take();
   void Turn(int socket);
   void LookAtClock();
+  void EndThreads();
   void Work();
   void Serve(Connection* connection);
   // Each returns whether there is more to do at once; else the connection waits or is gone.
   bool Write(Connection* connection);
   bool Read(Connection* connection, std::vector<char>* buffer);
   bool Parse(Connection* connection);
+  bool CheckHeader(Connection* connection);
   void Answer(Connection* connection);
   void Respond(Connection* connection, const HttpResponse& response, bool with_body);
   void Refuse(Connection* connection, int code, const std::string& error) {
@@ -134,6 +140,7 @@ class EpollServer final : public HttpServer {
   int end_ = -1;  // readable: the threads end
   Handler handler_;
   Counter counter_;
+  std::vector<std::thread> threads_;
   std::atomic<bool> stopping_ = false;
   std::atomic<int64_t> count_ = 0;
 
@@ -193,15 +200,22 @@ Status EpollServer::Bind() {
 Status EpollServer::Listen(Handler handler, Counter counter) {
   handler_ = std::move(handler);
   counter_ = std::move(counter);
+  const int asked = options_.threads;
+  try {
+    threads_.reserve(static_cast<size_t>(asked));
+    for (int i = 1; i <= asked; ++i) {
+      threads_.push_back(StartThread(i, asked, "requests", [this] { Work(); }));
+    }
+  } catch (const std::exception& refused) {
+    return MachineError(StrCat("--threads=", asked, ": the system refuses thread ",
+                               threads_.size() + 1, ": ", refused.what(),
+                               "; expected fewer threads or a higher limit"));
+  }
   if (listen(listener_, SOMAXCONN) == 0) return OkStatus();
   return AddressError(options_, StrCat(std::strerror(errno), "; expected a free port"));
 }
 
 void EpollServer::Run(const std::function<bool()>& stops) {
-  std::vector<std::thread> threads;
-  for (int i = 1; i <= options_.threads; ++i) {
-    threads.push_back(StartThread(i, options_.threads, "requests", [this] { Work(); }));
-  }
   double looked = Now();
   const auto look = [&] {
     if (Now() - looked < kTickMilliseconds / 1e3) return;
@@ -221,12 +235,17 @@ void EpollServer::Run(const std::function<bool()>& stops) {
     LookAtClock();
     poll(nullptr, 0, kTickMilliseconds / 10);
   }
-  const uint64_t one = 1;
-  while (write(end_, &one, sizeof(one)) < 0 && errno == EINTR) {
-  }
-  for (std::thread& thread : threads) thread.join();
+  EndThreads();
   for (const auto& [socket, connection] : open_) close(socket);
   open_.clear();
+}
+
+void EpollServer::EndThreads() {
+  const uint64_t one = 1;
+  while (end_ >= 0 && write(end_, &one, sizeof(one)) < 0 && errno == EINTR) {
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 // Takes connections that wait.
@@ -242,18 +261,23 @@ void EpollServer::Take() {
     }
     const int on = 1;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (count_ >= options_.max_connections) {
-      Turn(socket);
-      continue;
-    }
-    auto owned = std::make_unique<Connection>(socket);
-    Connection* const connection = owned.get();
-    MakeParser(connection);
-    Enter(connection, Phase::kIdle);
-    ++count_;
-    {
+    Connection* connection = nullptr;
+    try {
+      if (count_ >= options_.max_connections) {
+        Turn(socket);
+        continue;
+      }
+      auto owned = std::make_unique<Connection>(socket);
+      connection = owned.get();
+      MakeParser(connection);
+      Enter(connection, Phase::kIdle);
       const std::lock_guard lock(mutex_);
       open_[socket] = std::move(owned);
+      ++count_;
+    } catch (const std::bad_alloc&) {
+      close(socket);
+      poll(nullptr, 0, kTickMilliseconds);
+      return;
     }
     epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data = {.ptr = connection}};
     if (epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &event) != 0) Close(connection);
@@ -328,6 +352,7 @@ bool EpollServer::Write(Connection* connection) {
       return false;
     }
   }
+  connection->output = std::string();
   if (connection->closes) {
     // Closed at once, bytes that the client still sends would take the response from it.
     shutdown(connection->socket, SHUT_WR);
@@ -335,7 +360,6 @@ bool EpollServer::Write(Connection* connection) {
     Enter(connection, Phase::kLeaving);
     return true;
   }
-  connection->output = std::string();
   connection->hungry = connection->input.empty();
   if (connection->hungry) connection->input = std::string();
   MakeParser(connection);
@@ -374,6 +398,10 @@ bool EpollServer::Parse(Connection* connection) {
   boost::system::error_code error;
   while (!connection->input.empty() && !parser.is_done() && !error) {
     connection->input.erase(0, parser.put(boost::asio::buffer(connection->input), error));
+    if (parser.is_header_done() && !parser.eager()) {
+      if (!CheckHeader(connection)) return true;
+      parser.eager(true);
+    }
   }
   if (parser.is_done()) {
     Answer(connection);
@@ -389,11 +417,18 @@ bool EpollServer::Parse(Connection* connection) {
            StrCat("the header is too large; expected at most ", kHeaderBytes, " bytes"));
     return true;
   }
+  if (error == http::error::need_more && parser.is_header_done() &&
+      connection->input.size() > kHeaderBytes) {
+    Refuse(connection, 431,
+           StrCat("a chunk's header or the trailer is too large; expected at most ", kHeaderBytes,
+                  " bytes"));
+    return true;
+  }
   if (error && error != http::error::need_more) {
     Refuse(connection, 400, "not a request of HTTP: " + error.message());
     return true;
   }
-  if (parser.is_header_done() && !connection->encouraged &&
+  if (parser.is_header_done() && !connection->encouraged && parser.get().version() >= 11 &&
       boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
     connection->encouraged = true;
     constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -402,6 +437,26 @@ bool EpollServer::Parse(Connection* connection) {
         send(connection->socket, kContinue.data(), kContinue.size(), MSG_NOSIGNAL);
   }
   connection->hungry = true;
+  return true;
+}
+
+// Looks at a header once it is there: the fields of a trailer are added to it later. Returns
+// whether the request goes on.
+bool EpollServer::CheckHeader(Connection* connection) {
+  const Parser::value_type& message = connection->parser->get();
+  // The parser takes any other encoding for no body, and what follows for the next request.
+  const auto encodings = message.count(http::field::transfer_encoding);
+  const auto encoding = message[http::field::transfer_encoding];
+  if (encodings > 1 || (encodings == 1 && !boost::beast::iequals(encoding, "chunked"))) {
+    Refuse(connection, 501, "Transfer-Encoding: expected chunked");
+    return false;
+  }
+  if (message.count(kJsonLength) > 1) {
+    Refuse(connection, 400, StrCat(kJsonLength, ": is there twice"));
+    return false;
+  }
+  const auto length = message[kJsonLength];
+  connection->json_length.assign(length.data(), length.size());
   return true;
 }
 
@@ -416,7 +471,7 @@ void EpollServer::Answer(Connection* connection) {
   request.method = with_body ? text(message.method_string()) : "GET";
   request.path = text(message.target());
   request.path.resize(std::min(request.path.size(), request.path.find('?')));
-  request.json_length = text(message[kJsonLength]);
+  request.json_length = connection->json_length;
   request.body = message.body();
   Enter(connection, Phase::kAnswering);
   const auto encoding = message[http::field::content_encoding];
@@ -463,7 +518,6 @@ void EpollServer::Close(Connection* connection) {
 
 void EpollServer::MakeParser(Connection* connection) const {
   connection->parser.emplace();
-  connection->parser->eager(true);
   connection->parser->header_limit(kHeaderBytes);
   connection->parser->body_limit(static_cast<uint64_t>(options_.max_body_bytes));
   connection->encouraged = false;

@@ -24,6 +24,7 @@ struct HttpResponse {
   std::string body = {};
   std::string content_type = "application/json";
   std::string json_length = {};  // the same header; empty: none
+  std::string allow = {};        // the header Allow; empty: none
 };
 
 // The body of every error: {"error": "..."}.
@@ -56,7 +57,8 @@ class HttpServer {
   virtual ~HttpServer() = default;
 
   virtual int port() const = 0;
-  // Takes connections from now on. `handler` and `counter` outlive Run.
+  // Starts the threads, and takes connections from now on. `handler` and `counter` outlive Run.
+  // Machine error in one line if the system refuses a thread.
   virtual Status Listen(Handler handler, Counter counter) = 0;
   // Serves until `stops` returns true, which is asked ten times a second. Then takes no connection
   // any more, answers the requests that have begun, and returns.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -83,6 +84,19 @@ const Json* Parameter(const Json& object, std::string_view name) {
   return parameters == nullptr ? nullptr : parameters->find(name);
 }
 
+// A misspelt parameter would change the scores in silence.
+void CheckParameters(const Json& object, std::string_view where,
+                     const std::vector<std::string>& known) {
+  const Json* parameters = object.find("parameters");
+  if (parameters == nullptr || parameters->is_null()) return;
+  if (!parameters->is_object()) Refuse(where, ": 'parameters': expected an object");
+  for (const auto& [name, value] : parameters->items()) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    Refuse(where, ": parameter ", Quoted(name), ": is not supported; expected ",
+           Join(known, " or "));
+  }
+}
+
 bool Switch(const Json& object, std::string_view where, std::string_view name, bool otherwise) {
   const Json* value = Parameter(object, name);
   if (value == nullptr) return otherwise;
@@ -120,11 +134,13 @@ std::vector<Tensor> ReadTensors(const Json& request, std::string_view binary) {
     const std::string where = StrCat("input ", Quoted(tensor.name));
     tensor.type = DataTypeOf(tensor.name, TextMember(input, where, "datatype"));
     tensor.shape = ShapeOf(Member(input, where, "shape"), where, &tensor.elements);
+    CheckParameters(input, where, {"binary_data_size"});
     const Json* size = Parameter(input, "binary_data_size");
     if (size == nullptr) {
       tensor.json = &Member(input, where, "data");
       continue;
     }
+    if (input.contains("data")) tensor.Wrong("has 'data' and 'binary_data_size'");
     if (!size->is_number_unsigned() || size->get<uint64_t>() > binary.size()) {
       tensor.Wrong("parameter 'binary_data_size': the body has ", binary.size(),
                    " bytes left for it");
@@ -153,7 +169,23 @@ void CheckCount(const Tensor& tensor, int64_t found) {
   tensor.Wrong("found ", found, " elements, expected ", tensor.elements, " by its shape");
 }
 
-// Calls use(number) for every element of a tensor of numbers. Returns whether it is one of T.
+bool HasShape(const Json& data, std::span<const int64_t> shape) {
+  if (shape.empty()) return !data.is_array();
+  return data.is_array() && static_cast<int64_t>(data.size()) == shape[0] &&
+         std::ranges::all_of(
+             data, [&](const Json& element) { return HasShape(element, shape.subspan(1)); });
+}
+
+// Data are flat, or nested as the shape says: a transposed matrix has as many elements.
+void CheckJson(const Tensor& tensor, int64_t found) {
+  CheckCount(tensor, found);
+  const bool nested = std::ranges::any_of(*tensor.json, &Json::is_array);
+  if (nested && !HasShape(*tensor.json, tensor.shape)) {
+    tensor.Wrong("'data': is nested otherwise than its shape; flat data need no nesting");
+  }
+}
+
+// Calls use(number) for every element of a tensor of numbers, each of which T must hold.
 template <typename T, typename Use>
 void ForEachNumber(const Tensor& tensor, const Use& use) {
   if (tensor.json == nullptr) {
@@ -185,7 +217,7 @@ void ForEachNumber(const Tensor& tensor, const Use& use) {
       use(element.get<int64_t>());
     }
   });
-  CheckCount(tensor, found);
+  CheckJson(tensor, found);
 }
 
 // Calls use(text) for every element of a tensor of BYTES.
@@ -212,7 +244,7 @@ void ForEachText(const Tensor& tensor, const Use& use) {
     if (!element.is_string()) tensor.Wrong("element ", found - 1, ": expected a text or null");
     use(std::string_view(element.get<std::string>()));
   });
-  CheckCount(tensor, found);
+  CheckJson(tensor, found);
 }
 
 // Calls use(text) for every element, as a file of rows would have it; a NaN is missing. A float has
@@ -416,6 +448,7 @@ std::vector<Output> WantedOutputs(const Json& request) {
   for (const Json& output : *wanted) {
     const std::string place = StrCat("outputs[", outputs.size(), "]");
     const std::string name = TextMember(output, place, "name");
+    CheckParameters(output, StrCat("output ", Quoted(name)), {"binary_data"});
     if (name != "probability" && name != "logit") {
       Refuse("output ", Quoted(name), ": no such output; expected probability or logit");
     }
@@ -433,6 +466,25 @@ Json TensorInfo(std::string_view name, std::string_view type, std::vector<int64_
   info["datatype"] = type;
   info["shape"] = std::move(shape);
   return info;
+}
+
+// Refuses JSON of far more members than a request has: the parser compares each with all members
+// that its object has so far.
+void CheckMembers(std::string_view text, size_t fields) {
+  const size_t most = 16 * (fields + 64);
+  size_t members = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted) {
+      i += text[i] == '\\';
+    } else {
+      members += text[i] == ':';
+    }
+  }
+  if (members > most) {
+    Refuse("the body has ", members, " members of JSON objects; expected at most ", most);
+  }
 }
 
 // The JSON text of a request, and the bytes behind it.
@@ -497,7 +549,12 @@ Json ModelMetadata(const elastor_model* model, const std::string& name) {
     const auto numbers = static_cast<int64_t>(elastor_numeric_fields(model));
     const auto columns = static_cast<int64_t>(elastor_categorical_fields(model));
     if (numbers > 0) inputs.push_back(TensorInfo("numeric", "FP32", {-1, numbers}));
-    if (columns > 0) inputs.push_back(TensorInfo("ids", "INT64", {-1, columns}));
+    if (elastor_takes_offsets(model)) {
+      inputs.push_back(TensorInfo("ids", "INT64", {-1}));
+      inputs.push_back(TensorInfo("offsets", "INT64", {-1}));
+    } else if (columns > 0) {
+      inputs.push_back(TensorInfo("ids", "INT64", {-1, columns}));
+    }
   }
   const auto tasks = static_cast<int64_t>(elastor_outputs(model));
   for (const char* output : {"probability", "logit"}) {
@@ -516,11 +573,17 @@ Inferred Infer(const elastor_model* model, const std::string& name, int64_t max_
   try {
     const auto [text, binary] = Parts(http);
     if (!IsUtf8(text)) Refuse("the JSON text of the body is not UTF-8");
+    CheckMembers(text, elastor_fields(model));
     const Json request = Json::parse(text);
-    if (!request.is_object()) Refuse("the body is not a JSON object");
-    if (const Json* id = request.find("id"); id != nullptr && !id->is_string()) {
-      Refuse("'id': expected a text");
+    if (!request.is_object()) {
+      Refuse("the body is no JSON object, is nested more than 100 deep, or has a number too large");
     }
+    constexpr size_t kIdBytes = 256;
+    if (const Json* id = request.find("id");
+        id != nullptr && (!id->is_string() || id->get<std::string>().size() > kIdBytes)) {
+      Refuse("'id': expected a text of at most ", kIdBytes, " bytes");
+    }
+    CheckParameters(request, "the request", {"encoded", "binary_data_output"});
     const std::vector<Output> outputs = WantedOutputs(request);
     const std::vector<Tensor> tensors = ReadTensors(request, binary);
     const bool encoded =

@@ -21,8 +21,7 @@ struct Inferred {
   int64_t rows = 0;  // that were scored
 };
 
-// Answers an inference request (docs/use/serving.md). An error scores nothing, and tells the input
-// and the row.
+// Answers an inference request (docs/use/serving.md). An error scores nothing.
 Inferred Infer(const elastor_model* model, const std::string& name, int64_t max_rows,
                const HttpRequest& request);
 

@@ -28,8 +28,10 @@ HttpResponse NotFound(const std::string& error) { return ErrorResponse(404, erro
 template <typename Make>
 HttpResponse ByMethod(std::string_view method, const HttpRequest& request, const Make& make) {
   if (request.method == method) return make();
-  return ErrorResponse(405,
-                       StrCat(request.path, ": found ", request.method, "; expected ", method));
+  HttpResponse response =
+      ErrorResponse(405, StrCat(request.path, ": found ", request.method, "; expected ", method));
+  response.allow = method == "GET" ? "GET, HEAD" : method;
+  return response;
 }
 
 // Takes `word` off the front of a path.
