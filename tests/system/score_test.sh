@@ -211,6 +211,11 @@ expect_line 2 "--name=a/b: expected letters, digits, '_', '-' and '.'" "$server"
 expect_line 2 'nowhere/manifest.json: open: No such file' "$server" --model=nowhere --port=0
 expect_line 2 '--host=192.0.2.1 --port=0: Cannot assign requested address' \
   "$server" --model=tsv/model --host=192.0.2.1 --port=0
+few_threads() { (ulimit -v 500000 && exec "$@"); }
+if few_threads "$server" --version >/dev/null 2>&1; then  # a sanitizer needs more
+  expect_line 3 '--threads=64: the system refuses thread ' \
+    few_threads "$server" --model=tsv/model --port=0 --threads=64
+fi
 
 # A value of two lines is one of one row; of a bad row of two lines the first is told.
 sed '4s/[^,]*$/"a page\nof two lines"/; 9s/[^,]*$/"bad\n"page/' test.csv >two_lines.csv

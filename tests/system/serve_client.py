@@ -238,6 +238,8 @@ def check_connections(port):
     expect("one too many", b"HTTP/1.1 503", full[-1].recv(65536)[:12])
     for connection in full:
         connection.close()
+    while ask(port, "GET", "/v2")[0] == 503:  # until the server has seen it
+        pass
 
 
 def check_metrics(port):

@@ -208,8 +208,8 @@ Status EpollServer::Listen(Handler handler, Counter counter) {
     }
   } catch (const std::exception& refused) {
     return MachineError(StrCat("--threads=", asked, ": the system refuses thread ",
-                               threads_.size() + 1, ": ", refused.what(),
-                               "; expected fewer threads or a higher limit"));
+                               threads_.size() + 1, " (", refused.what(),
+                               "); expected fewer threads or a higher limit"));
   }
   if (listen(listener_, SOMAXCONN) == 0) return OkStatus();
   return AddressError(options_, StrCat(std::strerror(errno), "; expected a free port"));
