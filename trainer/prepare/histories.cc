@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "trainer/data/sized_text.h"
 #include "trainer/prepare/external_sort.h"
 #include "trainer/prepare/inputs.h"
 #include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/history_columns.h"
-#include "trainer/prepare/rows/sized_text.h"
 
 namespace elastor {
 namespace {
@@ -164,7 +164,7 @@ Status RowCollector::Work() {
   TextChunk chunk;
   while (!failed_) {
     bool found;
-    ELASTOR_RETURN_IF_ERROR(inputs_->Next(chunk.input, &chunk, &parsed.text, &found));
+    ELASTOR_RETURN_IF_ERROR(inputs_->Next(&chunk, &parsed, &found));
     if (!found) break;
     ELASTOR_RETURN_IF_ERROR(AddChunk(chunk, &parsed, &batches));
   }

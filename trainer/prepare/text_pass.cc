@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/text.h"
 #include "trainer/data/vocabulary.h"
 #include "trainer/prepare/histories.h"
 #include "trainer/prepare/inputs.h"
@@ -103,7 +104,7 @@ class TextPass {
 
   Status Open();
   // For the inputs from `begin` to `end`, whose headers have to be alike; null: there are none.
-  StatusOr<std::unique_ptr<RowParser>> MakeParser(const Schema& schema, size_t begin, size_t end,
+  StatusOr<std::unique_ptr<RowParser>> MakeParser(size_t begin, size_t end,
                                                   Histories histories = Histories::kRead) const;
   Status MakeHistories();
   Status TakeUpJournal(const SegmentList& list);
@@ -142,9 +143,8 @@ Status TextPass::Open() {
   ELASTOR_ASSIGN_OR_RETURN(tables_, ReadSideTables(schema, options_.memory_bytes / 2));
   memory_bytes_ = options_.memory_bytes;
   for (const SideTable& table : tables_) memory_bytes_ -= table.bytes();
-  ELASTOR_ASSIGN_OR_RETURN(parser_, MakeParser(schema, 0, labelled_));
-  ELASTOR_ASSIGN_OR_RETURN(unlabelled_parser_,
-                           MakeParser(WithoutLabels(schema), labelled_, paths_.size()));
+  ELASTOR_ASSIGN_OR_RETURN(parser_, MakeParser(0, labelled_));
+  ELASTOR_ASSIGN_OR_RETURN(unlabelled_parser_, MakeParser(labelled_, paths_.size()));
   SegmentList list;
   ELASTOR_ASSIGN_OR_RETURN(journal_, SegmentLog::Open(files_.journal, &list));
   ELASTOR_RETURN_IF_ERROR(TakeUpJournal(list));
@@ -158,27 +158,35 @@ Status TextPass::Open() {
 }
 
 Status TextPass::MakeHistories() {
-  const Schema& schema = options_.schema;
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowParser> parser,
-                           MakeParser(schema, 0, labelled_, Histories::kCollect));
-  ELASTOR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<RowParser> unlabelled,
-      MakeParser(WithoutLabels(schema), labelled_, paths_.size(), Histories::kCollect));
+                           MakeParser(0, labelled_, Histories::kCollect));
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowParser> unlabelled,
+                           MakeParser(labelled_, paths_.size(), Histories::kCollect));
   const HistorySource source = {paths_, labelled_, parser.get(), unlabelled.get(), memory_bytes_};
   ELASTOR_ASSIGN_OR_RETURN(histories_,
                            RowHistories::Make(options_, source, files_.histories, pool_));
   return OkStatus();
 }
 
-StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(const Schema& schema, size_t begin,
-                                                          size_t end, Histories histories) const {
+StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(size_t begin, size_t end,
+                                                          Histories histories) const {
   if (begin == end) return std::unique_ptr<RowParser>();
+  Schema schema = inputs_->SchemaOf(begin, options_.schema);
+  if (begin >= labelled_) schema = WithoutLabels(schema);
   ELASTOR_ASSIGN_OR_RETURN(
       std::unique_ptr<RowParser> parser,
       RowParser::Create(schema, inputs_->header(begin), paths_[begin],
                         begin < labelled_ ? Labels::kRequired : Labels::kOptional, tables_,
                         histories));
-  for (size_t i = begin + 1; schema.header() && i < end; ++i) {
+  for (size_t i = begin + 1; i < end; ++i) {
+    if (inputs_->is_table(i) != inputs_->is_table(begin)) {
+      const auto kind = [this](size_t input) {
+        return inputs_->is_table(input) ? " is a Parquet or Arrow file" : " is text";
+      };
+      return UserError(
+          StrCat(paths_[i], kind(i), ", and ", paths_[begin], kind(begin), "; expected one kind"));
+    }
+    if (!schema.header()) continue;
     ELASTOR_RETURN_IF_ERROR(parser->CheckHeader(inputs_->header(i), paths_[i]));
   }
   return parser;
@@ -303,7 +311,7 @@ Status TextPass::Work() {
   TextChunk source;
   while (!failed_) {
     bool found;
-    ELASTOR_RETURN_IF_ERROR(inputs_->Next(source.input, &source, &parsed.text, &found));
+    ELASTOR_RETURN_IF_ERROR(inputs_->Next(&source, &parsed, &found));
     if (!found) return Finish(&draft);
     ELASTOR_RETURN_IF_ERROR(ProcessChunk(source, &parsed, &draft));
     if (Full(draft)) ELASTOR_RETURN_IF_ERROR(Finish(&draft));

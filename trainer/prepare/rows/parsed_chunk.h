@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/data/arrow/text_table.h"
+
 namespace elastor {
 
 // A line, or a record of several, that is not a row.
@@ -18,6 +20,7 @@ struct BadRow {
 // a VOCABULARY field stands in `ids` and `bags` as the place of its text: PackText / TextOf.
 struct ParsedChunk {
   std::string text;                  // fewer than 2^31 bytes, ending in a line feed
+  TextTable table;                   // if it has rows, their values lie in the text, not lines
   std::string made;                  // values that stand in no column: hours, buckets
   std::vector<const char*> outside;  // where values begin that stand in side tables and histories
   // [records][histories], given to Parse: values of earlier rows of the user, as sized texts.

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "trainer/data/sized_text.h"
 #include "trainer/prepare/rows/list_text.h"
-#include "trainer/prepare/rows/sized_text.h"
 #include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 

@@ -92,8 +92,10 @@ class RowBuilder {
   // behind the text.
   uint64_t PlaceOf(std::string_view text);
   bool EncodeInteger(const FieldPlan& field, int64_t value, std::string_view text, uint64_t* id);
+  // The columns of tables have no number.
   bool FailField(const FieldPlan& field, std::string_view found, const std::string& expected) {
-    return Fail(std::max<int64_t>(field.column + 1, 0), field.name, found, expected);
+    const int64_t column = chunk_->table.rows > 0 ? 0 : std::max<int64_t>(field.column + 1, 0);
+    return Fail(column, field.name, found, expected);
   }
   bool FailNumber(const FieldPlan& field, std::string_view found);
   bool FailTime(const FieldPlan& field, std::string_view found);

@@ -42,9 +42,27 @@ class PlainColumns {
   }
   uint32_t end(int64_t column) const { return line_.ends[column]; }
   int64_t count() const { return line_.columns; }
+  static bool is_list(int64_t) { return false; }
 
  private:
   const ScannedLine& line_;
+};
+
+// The columns of a row of a table.
+class TableColumnsOfRow {
+ public:
+  // `count`: with those that are not read.
+  TableColumnsOfRow(const TextTable& table, int64_t row, int64_t count)
+      : table_(table), row_(row), count_(count) {}
+  uint32_t begin(int64_t column) const { return table_.columns[column].begin(row_); }
+  uint32_t end(int64_t column) const { return table_.columns[column].end(row_); }
+  int64_t count() const { return count_; }
+  bool is_list(int64_t column) const { return table_.columns[column].is_list; }
+
+ private:
+  const TextTable& table_;
+  const int64_t row_;
+  const int64_t count_;
 };
 
 // The columns of a record with quotes, or with a delimiter of several characters.
@@ -95,17 +113,11 @@ class SplitColumns {
   uint32_t begin(int64_t column) const { return columns_[column].first; }
   uint32_t end(int64_t column) const { return columns_[column].second; }
   int64_t count() const { return static_cast<int64_t>(columns_.size()); }
+  static bool is_list(int64_t) { return false; }
 
  private:
   std::vector<std::pair<uint32_t, uint32_t>> columns_;
   std::vector<int64_t> doubled_;  // columns with "" within
-};
-
-// What side tables and histories have beside the row at hand.
-struct Beside {
-  std::vector<std::string_view> cells;          // of all tables
-  std::vector<int64_t> missing;                 // by table: 1 if it lacks the row's key
-  std::span<const std::string_view> histories;  // of the row, then those of the next ones
 };
 
 // The columns that errors name: word n of a line is column n.
@@ -123,6 +135,24 @@ std::vector<int64_t> ColumnsOfPairs(const Schema& schema) {
 }  // namespace
 
 struct RowParser::Plan {
+  // What side tables and histories have beside the row at hand.
+  struct Beside {
+    explicit Beside(const Plan& plan)
+        : cells(plan.table_cells),
+          missing(plan.tables.size()),
+          histories_of_row(plan.schema.history_size()) {}
+    void FindHistories(const ParsedChunk& chunk) {
+      const size_t at = (chunk.rows + chunk.bad_rows) * histories_of_row;
+      histories = chunk.histories;
+      histories = histories.subspan(std::min(at, histories.size()));
+    }
+
+    std::vector<std::string_view> cells;  // of all tables
+    std::vector<int64_t> missing;         // by table: 1 if it lacks the row's key
+    size_t histories_of_row;
+    std::span<const std::string_view> histories;  // of the row, then those of the next ones
+  };
+
   bool pairs = false;              // lines of index:value pairs, not of columns
   std::vector<std::string> names;  // of the header's columns
   std::vector<FieldPlan> fields;
@@ -141,10 +171,12 @@ struct RowParser::Plan {
   Labels labels = Labels::kRequired;
 
   void ParseDelimited(ParsedChunk* chunk) const;
+  void ParseTable(ParsedChunk* chunk) const;
   // Parses the record that begins with *line, and moves the ends of *line to its. Returns how many
   // lines it has.
   int64_t ParseRecord(ScannedLine* line, SplitColumns* columns, Beside* beside, ParsedChunk* chunk,
                       RowBuilder* row) const;
+  void EndRow(int64_t lines, const Beside& beside, ParsedChunk* chunk, RowBuilder* row) const;
   void HashRecord(std::string_view text, RowBuilder* row) const;
   template <typename Columns>
   void ParseColumns(const Columns& columns, std::string_view line, Beside* beside,
@@ -245,6 +277,8 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->bad_records.clear();
   if (plan_->pairs) {
     plan_->ParsePairLines(chunk);
+  } else if (chunk->table.rows > 0) {
+    plan_->ParseTable(chunk);
   } else {
     plan_->ParseDelimited(chunk);
   }
@@ -258,14 +292,10 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
   ScannedLine line;
   line.ends.resize(columns);
   SplitColumns split_columns;
-  Beside beside;
-  beside.cells.resize(table_cells);
-  beside.missing.resize(tables.size());
+  Beside beside(*this);
   const bool quotes = quoted && chunk->text.find('"') != std::string::npos;
   while (scanner.Next(&line)) {
-    const size_t history = (chunk->rows + chunk->bad_rows) * schema.history_size();
-    beside.histories = chunk->histories;
-    beside.histories = beside.histories.subspan(std::min(history, beside.histories.size()));
+    beside.FindHistories(*chunk);
     const std::string_view text = row.Text(line.begin, line.end);
     int64_t lines = 1;
     if (!plain || (quotes && text.find('"') != std::string_view::npos)) {
@@ -275,11 +305,26 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
       HashRecord(text, &row);
       ParseColumns(PlainColumns(line), text, &beside, &row);
     }
-    const int64_t rows = chunk->rows;
-    row.End(lines);
-    for (size_t i = 0; chunk->rows > rows && i < tables.size(); ++i) {
-      chunk->missing_keys[i] += beside.missing[i];
-    }
+    EndRow(lines, beside, chunk, &row);
+  }
+}
+
+void RowParser::Plan::EndRow(int64_t lines, const Beside& beside, ParsedChunk* chunk,
+                             RowBuilder* row) const {
+  const int64_t rows = chunk->rows;
+  row->End(lines);
+  for (size_t i = 0; chunk->rows > rows && i < tables.size(); ++i) {
+    chunk->missing_keys[i] += beside.missing[i];
+  }
+}
+
+void RowParser::Plan::ParseTable(ParsedChunk* chunk) const {
+  RowBuilder row(fields, labels == Labels::kOptional, chunk);
+  Beside beside(*this);
+  for (int64_t i = 0; i < chunk->table.rows; ++i) {
+    beside.FindHistories(*chunk);
+    ParseColumns(TableColumnsOfRow(chunk->table, i, columns), "", &beside, &row);
+    EndRow(1, beside, chunk, &row);
   }
 }
 
@@ -398,7 +443,8 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
       if (row->AddHistory(field, text, from.place, from.values)) continue;
     } else {
       text = text_of(field.column);
-      if (row->Add(field, text)) continue;
+      const bool is_list = !is_cell && found.is_list(field.column);
+      if (is_list ? row->AddHistory(field, text, 0, 1) : row->Add(field, text)) continue;
     }
     row->Hint(is_cell ? CellHint(field.column) : ValueHint(field, text, row->at_first_line()));
     return;
