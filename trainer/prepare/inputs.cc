@@ -94,7 +94,7 @@ Status Inputs::OpenText(Input* input) {
 
 // How many rows a chunk has follows from the footer alone.
 Status Inputs::OpenParts(Input* input, const Schema& schema) {
-  constexpr int64_t kMostChunkRows = 1 << 16, kValueBytes = 8, kMostRows = int64_t{1} << 46;
+  constexpr int64_t kMostChunkRows = 1 << 16, kValueBytes = 4, kMostRows = int64_t{1} << 46;
   ELASTOR_ASSIGN_OR_RETURN(input->table, OpenTable(input->path));
   ELASTOR_ASSIGN_OR_RETURN(TableColumns columns, ChooseColumns(schema, *input->table, input->path));
   input->columns = std::move(columns.places);

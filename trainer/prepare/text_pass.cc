@@ -66,6 +66,20 @@ void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
       }
     }
   };
+  if (!column.bag && !chunk.coded.empty() && chunk.coded[column.place].codes != nullptr &&
+      chunk.bad_rows == 0 && column.text) {
+    // Each value once, at its first row.
+    const CodedIds& coded = chunk.coded[column.place];
+    constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+    std::vector<uint32_t> number_of(coded.ids.size(), kNone);
+    numbers->resize(chunk.rows);
+    for (int64_t i = 0; i < chunk.rows; ++i) {
+      uint32_t& number = number_of[coded.codes[i]];
+      if (number == kNone) number = vocabulary->Add(chunk.TextOf(coded.ids[coded.codes[i]]));
+      (*numbers)[i] = number;
+    }
+    return;
+  }
   if (!column.bag) {
     const uint64_t* ids = chunk.ids.data() + column.place;
     number_all(chunk.rows, [&](int64_t i) { return ids[i * plan.singles]; });

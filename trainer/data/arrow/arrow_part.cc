@@ -3,6 +3,7 @@
 #include <arrow/api.h>
 #include <arrow/io/file.h>
 #include <arrow/ipc/reader.h>
+#include <arrow/util/bit_util.h>
 #include <arrow/util/float16.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
@@ -303,7 +304,11 @@ class ColumnText {
       case arrow::Type::FIXED_SIZE_LIST:
         return AppendLists(static_cast<const arrow::FixedSizeListArray&>(*plain), begin, end);
       case arrow::Type::DICTIONARY:
-        return AppendCodes(static_cast<const arrow::DictionaryArray&>(*plain), begin, end);
+        return AppendDictionary(static_cast<const arrow::DictionaryArray&>(*plain), begin, end);
+      case arrow::Type::INT32:
+        return AppendIntegers(static_cast<const arrow::Int32Array&>(*plain), begin, end);
+      case arrow::Type::INT64:
+        return AppendIntegers(static_cast<const arrow::Int64Array&>(*plain), begin, end);
       default:
         AppendValues(*plain, begin, end);
     }
@@ -326,6 +331,25 @@ class ColumnText {
     }
   }
 
+  // Integers are many: these take no call a value.
+  template <typename Integers>
+  void AppendIntegers(const Integers& array, int64_t begin, int64_t end) {
+    constexpr size_t kMostDigits = 20;
+    const auto* const values = array.raw_values();
+    const uint8_t* const there = array.null_bitmap_data();
+    size_t size = text_->size();
+    text_->resize(size + kMostDigits * (end - begin));
+    char* const text = text_->data();
+    for (int64_t i = begin; i < end; ++i) {
+      if (there == nullptr || arrow::bit_util::GetBit(there, array.offset() + i)) {
+        size = std::to_chars(text + size, text + size + kMostDigits, values[i]).ptr - text;
+      }
+      column_->begins.push_back(static_cast<uint32_t>(size));
+    }
+    text_->resize(size);
+    Place();
+  }
+
   template <typename Lists>
   void AppendLists(const Lists& lists, int64_t begin, int64_t end) {
     const arrow::Array& values = *lists.values();
@@ -343,32 +367,62 @@ class ColumnText {
   }
 
   // The values that these rows have, each once. The first value is the missing one.
-  void AppendCodes(const arrow::DictionaryArray& array, int64_t begin, int64_t end) {
+  void AppendDictionary(const arrow::DictionaryArray& array, int64_t begin, int64_t end) {
     if (column_->begins.size() == 1) EndValue();
-    const arrow::Array& values = *array.dictionary();
-    const AppendValue append = WriterOf(*values.type());
-    seen_.resize(std::max<size_t>(seen_.size(), values.length()));
+    seen_.resize(std::max<size_t>(seen_.size(), array.dictionary()->length()));
     ++turn_;
-    for (int64_t i = begin; i < end; ++i) {
-      uint32_t place = 0;
-      if (!array.IsNull(i)) {
-        const int64_t code = array.GetValueIndex(i);
-        if (code < 0 || code >= values.length()) throw std::runtime_error("a code of no value");
-        Seen& seen = seen_[code];
-        if (seen.turn != turn_ && !values.IsNull(code)) {
-          seen = {turn_, static_cast<uint32_t>(column_->begins.size() - 1)};
-          append(values, code, text_);
+    const arrow::Array& codes = *array.indices();
+    switch (codes.type_id()) {
+      case arrow::Type::INT8:
+        return AppendCodes<arrow::Int8Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::INT16:
+        return AppendCodes<arrow::Int16Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::INT32:
+        return AppendCodes<arrow::Int32Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::INT64:
+        return AppendCodes<arrow::Int64Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::UINT8:
+        return AppendCodes<arrow::UInt8Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::UINT16:
+        return AppendCodes<arrow::UInt16Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::UINT32:
+        return AppendCodes<arrow::UInt32Array>(codes, *array.dictionary(), begin, end);
+      default:
+        return AppendCodes<arrow::UInt64Array>(codes, *array.dictionary(), begin, end);
+    }
+  }
+
+  template <typename Codes>
+  void AppendCodes(const arrow::Array& array, const arrow::Array& values, int64_t begin,
+                   int64_t end) {
+    const auto* const codes = static_cast<const Codes&>(array).raw_values();
+    const auto behind = static_cast<uint64_t>(values.length());
+    const AppendValue append = WriterOf(*values.type());
+    const uint8_t* const there = array.null_bitmap_data();
+    const size_t before = column_->codes.size();
+    column_->codes.resize(before + end - begin);
+    uint32_t* place = column_->codes.data() + before;
+    for (int64_t i = begin; i < end; ++i, ++place) {
+      *place = 0;
+      if (there != nullptr && !arrow::bit_util::GetBit(there, array.offset() + i)) continue;
+      const auto code = static_cast<uint64_t>(codes[i]);
+      if (code >= behind) throw std::runtime_error("a code of no value");
+      Seen& seen = seen_[code];
+      if (seen.turn != turn_) {
+        seen = {turn_, 0};
+        if (!values.IsNull(code)) {
+          seen.place = static_cast<uint32_t>(column_->begins.size() - 1);
+          append(values, static_cast<int64_t>(code), text_);
           EndValue();
         }
-        if (seen.turn == turn_) place = seen.place;
       }
-      column_->codes.push_back(place);
+      *place = seen.place;
     }
   }
 
   // Where the value of a code stands in the column.
   struct Seen {
-    uint64_t turn = 0;  // in which it was added
+    uint32_t turn = 0;  // in which it was added
     uint32_t place = 0;
   };
 
@@ -376,7 +430,7 @@ class ColumnText {
   TextColumn* column_ = nullptr;
   std::string item_;
   std::vector<Seen> seen_;  // by code
-  uint64_t turn_ = 0;
+  uint32_t turn_ = 0;
 };
 
 // --- Rows. ---
@@ -504,9 +558,12 @@ class ParquetFile : public TableFile {
           }
         }
       }
-      constexpr int64_t kBatchRows = 1 << 16, kBatchBytes = 32 << 20;
-      const int64_t row_bytes =
-          file.groups[group].bytes / std::max<int64_t>(file.groups[group].rows, 1) + 1;
+      // Every batch has the whole dictionaries, so that small ones take longer.
+      constexpr int64_t kBatchRows = 1 << 17, kBatchBytes = 32 << 20, kValueBytes = 8;
+      const int64_t row_bytes = std::max<int64_t>(file.groups[group].bytes /
+                                                      std::max<int64_t>(file.groups[group].rows, 1),
+                                                  kValueBytes * std::ssize(leaves)) +
+                                1;
       properties.set_batch_size(std::clamp<int64_t>(kBatchBytes / row_bytes, 1, kBatchRows));
       properties.set_pre_buffer(false);
       reader_ = file.Open(properties);

@@ -16,6 +16,12 @@ struct BadRow {
   std::string what;  // column, found, expected
 };
 
+// The values of a CATEGORICAL field that reads a column of a table with codes.
+struct CodedIds {
+  const uint32_t* codes = nullptr;  // [records]; null: the column has none
+  std::vector<uint64_t> ids;        // by code, as in ParsedChunk::ids
+};
+
 // Whole records, mostly a line each, and the rows made of them. Until ids are assigned, a value of
 // a VOCABULARY field stands in `ids` and `bags` as the place of its text: PackText / TextOf.
 struct ParsedChunk {
@@ -31,6 +37,7 @@ struct ParsedChunk {
   std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
   std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
   std::vector<uint64_t> ids;       // [rows][CATEGORICAL fields]
+  std::vector<CodedIds> coded;     // [CATEGORICAL fields], or none: not a table
   std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT and SEQUENCE fields]: ends in `bags`
   std::vector<uint64_t> bags;
   std::vector<int64_t> cut_values;    // [MULTI_HOT and SEQUENCE fields]: not kept, for max_length

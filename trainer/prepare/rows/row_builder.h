@@ -64,6 +64,10 @@ class RowBuilder {
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
   }
+  // Adds what AddText has added for an equal value of the chunk.
+  void AddId(uint64_t id) { chunk_->ids.push_back(id); }
+  // Returns what AddText adds for a value of the chunk. REQUIRES: the encoding takes any text.
+  uint64_t IdOf(const FieldPlan& field, std::string_view text);
   bool AddToBag(const FieldPlan& field, std::string_view text);
   void EndBag(const FieldPlan& field);
   void AddSplitHash(uint64_t hash) { chunk_->split_hashes.push_back(hash); }

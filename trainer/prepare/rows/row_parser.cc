@@ -43,6 +43,8 @@ class PlainColumns {
   uint32_t end(int64_t column) const { return line_.ends[column]; }
   int64_t count() const { return line_.columns; }
   static bool is_list(int64_t) { return false; }
+  static const CodedIds* coded(size_t) { return nullptr; }
+  static int64_t row() { return 0; }
 
  private:
   const ScannedLine& line_;
@@ -51,18 +53,22 @@ class PlainColumns {
 // The columns of a row of a table.
 class TableColumnsOfRow {
  public:
-  // `count`: with those that are not read.
-  TableColumnsOfRow(const TextTable& table, int64_t row, int64_t count)
-      : table_(table), row_(row), count_(count) {}
+  // `count`: with those that are not read. `coded`: by field; null where it has no codes.
+  TableColumnsOfRow(const TextTable& table, int64_t row, int64_t count,
+                    const std::vector<const CodedIds*>& coded)
+      : table_(table), row_(row), count_(count), coded_(coded) {}
   uint32_t begin(int64_t column) const { return table_.columns[column].begin(row_); }
   uint32_t end(int64_t column) const { return table_.columns[column].end(row_); }
   int64_t count() const { return count_; }
   bool is_list(int64_t column) const { return table_.columns[column].is_list; }
+  const CodedIds* coded(size_t field) const { return coded_[field]; }
+  int64_t row() const { return row_; }
 
  private:
   const TextTable& table_;
   const int64_t row_;
   const int64_t count_;
+  const std::vector<const CodedIds*>& coded_;
 };
 
 // The columns of a record with quotes, or with a delimiter of several characters.
@@ -114,6 +120,8 @@ class SplitColumns {
   uint32_t end(int64_t column) const { return columns_[column].second; }
   int64_t count() const { return static_cast<int64_t>(columns_.size()); }
   static bool is_list(int64_t) { return false; }
+  static const CodedIds* coded(size_t) { return nullptr; }
+  static int64_t row() { return 0; }
 
  private:
   std::vector<std::pair<uint32_t, uint32_t>> columns_;
@@ -172,6 +180,12 @@ struct RowParser::Plan {
 
   void ParseDelimited(ParsedChunk* chunk) const;
   void ParseTable(ParsedChunk* chunk) const;
+  // Fills chunk->coded. Returns its elements by field; null where it has no codes.
+  std::vector<const CodedIds*> CodeIds(ParsedChunk* chunk, RowBuilder* row) const;
+  std::string_view WithoutNull(std::string_view text) const {
+    const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
+    return null ? text.substr(text.size()) : text;
+  }
   // Parses the record that begins with *line, and moves the ends of *line to its. Returns how many
   // lines it has.
   int64_t ParseRecord(ScannedLine* line, SplitColumns* columns, Beside* beside, ParsedChunk* chunk,
@@ -266,6 +280,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->labels.clear();
   chunk->numeric.clear();
   chunk->ids.clear();
+  chunk->coded.clear();
   chunk->bag_ends.clear();
   chunk->bags.clear();
   chunk->weights.clear();
@@ -318,12 +333,35 @@ void RowParser::Plan::EndRow(int64_t lines, const Beside& beside, ParsedChunk* c
   }
 }
 
+std::vector<const CodedIds*> RowParser::Plan::CodeIds(ParsedChunk* chunk, RowBuilder* row) const {
+  std::vector<const CodedIds*> by_field(fields.size(), nullptr);
+  chunk->coded.assign(std::ranges::count(fields, Field::CATEGORICAL, &FieldPlan::type), {});
+  size_t single = 0;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const FieldPlan& field = fields[i];
+    if (field.type != Field::CATEGORICAL) continue;
+    CodedIds& coded = chunk->coded[single++];
+    const bool any_text = field.encoding == Field::VOCABULARY || field.encoding == Field::HASH;
+    if (field.column < 0 || field.transform != Field::NONE || !any_text) continue;
+    const TextColumn& column = chunk->table.columns[field.column];
+    if (column.codes.empty()) continue;
+    coded.codes = column.codes.data();
+    for (size_t value = 0; value + 1 < column.begins.size(); ++value) {
+      const std::string_view text = row->Text(column.begins[value], column.begins[value + 1]);
+      coded.ids.push_back(row->IdOf(field, WithoutNull(text)));
+    }
+    by_field[i] = &coded;
+  }
+  return by_field;
+}
+
 void RowParser::Plan::ParseTable(ParsedChunk* chunk) const {
   RowBuilder row(fields, labels == Labels::kOptional, chunk);
   Beside beside(*this);
+  const std::vector<const CodedIds*> coded = CodeIds(chunk, &row);
   for (int64_t i = 0; i < chunk->table.rows; ++i) {
     beside.FindHistories(*chunk);
-    ParseColumns(TableColumnsOfRow(chunk->table, i, columns), "", &beside, &row);
+    ParseColumns(TableColumnsOfRow(chunk->table, i, columns, coded), "", &beside, &row);
     EndRow(1, beside, chunk, &row);
   }
 }
@@ -398,9 +436,7 @@ std::string RowParser::Plan::CellHint(int64_t column) const {
 template <typename Columns>
 std::string_view RowParser::Plan::ValueOf(const Columns& columns, int64_t column,
                                           const RowBuilder& row) const {
-  std::string_view text = row.Text(columns.begin(column), columns.end(column));
-  const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
-  return null ? text.substr(text.size()) : text;
+  return WithoutNull(row.Text(columns.begin(column), columns.end(column)));
 }
 
 template <typename Columns>
@@ -433,7 +469,12 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
   for (const int64_t column : event_columns) {
     row->AddEvent(column == kNoColumn ? std::string_view() : text_of(column));
   }
-  for (const FieldPlan& field : fields) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const FieldPlan& field = fields[i];
+    if (const CodedIds* coded = found.coded(i)) {
+      row->AddId(coded->ids[coded->codes[found.row()]]);
+      continue;
+    }
     const bool is_cell = field.column < 0;
     std::string_view text;
     if (kFirstCell - field.column >= table_cells) {
