@@ -46,6 +46,13 @@ StatusOr<std::vector<Use>> UsesOf(const Schema& schema) {
     ELASTOR_ASSIGN_OR_RETURN(const RowCondition where, RowCondition::Parse(history.where()));
     uses.push_back({where.column(), reader});
   }
+  if (schema.has_negatives()) {
+    const Negatives& negatives = schema.negatives();
+    for (const std::string& column : {negatives.user(), negatives.of()}) {
+      uses.push_back({column, "negatives"});
+    }
+    for (const std::string& column : negatives.beside()) uses.push_back({column, "negatives"});
+  }
   return uses;
 }
 

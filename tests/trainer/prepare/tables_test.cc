@@ -44,6 +44,16 @@ constexpr char kTableSchema[] = R"(
     fields { name: "nums" type: SEQUENCE }
     rows_per_block: 16)";
 
+// Rows of several users, with lists made of their earlier rows, and negatives beside them.
+constexpr char kLogSchema[] = R"(
+    delimiter: "," header: true quoted: true split { train: 0.7 test: 0.3 }
+    negatives { of: "cat" user: "user" per_positive: 2 }
+    history { name: "before" of: "cat" by: "user" order: "t" max_length: 4 }
+    fields { name: "t" type: TIME time_format: YYYY_MM_DD_HH_MM_SS }
+    fields { names: ["user", "cat", "city"] type: CATEGORICAL }
+    fields { name: "before" type: SEQUENCE shares: "cat" }
+    fields { name: "tags" type: MULTI_HOT })";
+
 class TablesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -63,9 +73,9 @@ std::map<std::string, std::string> FilesOf(const std::string& folder) {
   return files;
 }
 
-std::map<std::string, std::string> Prepared(const std::vector<std::string>& inputs,
-                                            int threads = 1) {
-  PrepareOptions options = OptionsOf(kTableSchema, inputs, "out");
+std::map<std::string, std::string> Prepared(const std::vector<std::string>& inputs, int threads = 1,
+                                            const char* schema = kTableSchema) {
+  PrepareOptions options = OptionsOf(schema, inputs, "out");
   options.threads = threads;
   const auto report = Prepare(options);
   EXPECT_TRUE(report.ok()) << report.status().message();
@@ -112,6 +122,9 @@ TEST_F(TablesTest, TheSameRowsAsTextGiveTheSameSet) {
     }
     EXPECT_EQ(Prepared({Table("part-0.parquet"), Table("part-1.parquet")}, threads), expected);
   }
+  const auto log = Prepared({Table("rows.csv")}, 1, kLogSchema);
+  EXPECT_GE(log.size(), 7u);
+  EXPECT_EQ(Prepared({Table("rows.parquet")}, 2, kLogSchema), log);
 }
 
 TEST_F(TablesTest, EveryTypeHasItsText) {

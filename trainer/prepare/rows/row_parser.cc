@@ -128,6 +128,27 @@ class SplitColumns {
   std::vector<int64_t> doubled_;  // columns with "" within
 };
 
+// The columns of a row in which an item stands that is drawn.
+template <typename Columns>
+struct DrawnColumns {
+  const Columns& row_columns;
+  const std::vector<int64_t>& places;  // of what the item has
+  const DrawnItems& items;
+  const uint32_t item;
+
+  uint32_t begin(int64_t column) const { return row_columns.begin(column); }
+  uint32_t end(int64_t column) const { return row_columns.end(column); }
+  int64_t count() const { return row_columns.count(); }
+  bool is_list(int64_t column) const { return row_columns.is_list(column); }
+  static const CodedIds* coded(size_t) { return nullptr; }
+  static int64_t row() { return 0; }
+};
+
+template <typename Columns>
+constexpr bool kIsDrawn = false;
+template <typename Columns>
+constexpr bool kIsDrawn<DrawnColumns<Columns>> = true;
+
 // The columns that errors name: word n of a line is column n.
 std::vector<int64_t> ColumnsOfPairs(const Schema& schema) {
   std::vector<int64_t> columns;
@@ -150,7 +171,7 @@ struct RowParser::Plan {
           missing(plan.tables.size()),
           histories_of_row(plan.schema.history_size()) {}
     void FindHistories(const ParsedChunk& chunk) {
-      const size_t at = (chunk.rows + chunk.bad_rows) * histories_of_row;
+      const size_t at = chunk.records * histories_of_row;
       histories = chunk.histories;
       histories = histories.subspan(std::min(at, histories.size()));
     }
@@ -175,6 +196,8 @@ struct RowParser::Plan {
   int64_t table_cells = 0;           // of all tables
   std::vector<HistoryPlace> history_places;
   std::vector<int64_t> event_columns;  // where they are collected
+  std::vector<int64_t> item_columns;   // of an item that is drawn
+  bool label_is_known = false;         // as all rows of the log are positive
   Schema schema;
   Labels labels = Labels::kRequired;
 
@@ -190,13 +213,23 @@ struct RowParser::Plan {
   // lines it has.
   int64_t ParseRecord(ScannedLine* line, SplitColumns* columns, Beside* beside, ParsedChunk* chunk,
                       RowBuilder* row) const;
-  void EndRow(int64_t lines, const Beside& beside, ParsedChunk* chunk, RowBuilder* row) const;
+  // Ends the row that the columns have made, and adds its negatives.
+  template <typename Columns>
+  void EndRow(const Columns& columns, int64_t lines, Beside* beside, ParsedChunk* chunk,
+              RowBuilder* row) const;
   void HashRecord(std::string_view text, RowBuilder* row) const;
+  // Adds the negatives of the row that the columns have made.
+  template <typename Columns>
+  void AddNegatives(const Columns& columns, const RecordDraws& draws, Beside* beside,
+                    ParsedChunk* chunk, RowBuilder* row) const;
   template <typename Columns>
   void ParseColumns(const Columns& columns, std::string_view line, Beside* beside,
                     RowBuilder* row) const;
   template <typename Columns>
   std::string_view ValueOf(const Columns& columns, int64_t column, const RowBuilder& row) const;
+  template <typename Columns>
+  std::string_view ValueOf(const DrawnColumns<Columns>& columns, int64_t column,
+                           const RowBuilder& row) const;
   template <typename Columns>
   void LookUp(const Columns& columns, const RowBuilder& row, Beside* beside) const;
   std::string CountHint(std::string_view line, int64_t found) const;
@@ -218,8 +251,7 @@ RowParser::~RowParser() = default;
 StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
                                                        std::string_view header,
                                                        const std::string& source, Labels labels,
-                                                       const SideTables& tables,
-                                                       Histories histories) {
+                                                       const SideTables& tables, Collect collect) {
   auto plan = std::make_unique<Plan>();
   plan->schema = schema;
   plan->labels = labels;
@@ -244,11 +276,17 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   }
   plan->key_columns = columns.of_keys;
   plan->history_places = HistoryPlaces(schema);
-  if (histories == Histories::kCollect) plan->event_columns = columns.of_events;
+  if (collect == Collect::kHistories) plan->event_columns = columns.of_events;
+  if (collect == Collect::kNegatives) plan->event_columns = columns.of_draws;
+  if (!columns.of_draws.empty()) {
+    plan->item_columns.assign(columns.of_draws.begin() + 1, columns.of_draws.end());
+  }
+  plan->label_is_known = schema.has_negatives();
   for (int i = 0; i < schema.fields_size(); ++i) {
     const int64_t column = columns.of_fields[i];
     const bool reads_history = column <= kFirstCell - plan->table_cells;
-    if (reads_history && histories == Histories::kCollect) continue;
+    if (schema.fields(i).type() == Field::LABEL) plan->label_is_known = false;
+    if (reads_history && collect != Collect::kNothing) continue;
     plan->fields.emplace_back(schema.fields(i), column);
     plan->columns = std::max(plan->columns, column + 1);
     if (schema.fields(i).name() == schema.split().hash_field()) plan->hash_column = column;
@@ -276,7 +314,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->made.clear();
   chunk->outside.clear();
   chunk->missing_keys.assign(plan_->tables.size(), 0);
-  chunk->lines = chunk->rows = chunk->bad_rows = 0;
+  chunk->lines = chunk->records = chunk->rows = chunk->bad_rows = 0;
   chunk->labels.clear();
   chunk->numeric.clear();
   chunk->ids.clear();
@@ -286,6 +324,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->weights.clear();
   chunk->groups.clear();
   chunk->times.clear();
+  chunk->splits.clear();
   chunk->split_hashes.clear();
   chunk->events.clear();
   chunk->bad.clear();
@@ -313,24 +352,34 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
     beside.FindHistories(*chunk);
     const std::string_view text = row.Text(line.begin, line.end);
     int64_t lines = 1;
-    if (!plain || (quotes && text.find('"') != std::string_view::npos)) {
+    const bool split = !plain || (quotes && text.find('"') != std::string_view::npos);
+    if (split) {
       lines = ParseRecord(&line, &split_columns, &beside, chunk, &row);
       if (lines > 1) scanner.Skip(line.next);
     } else {
       HashRecord(text, &row);
       ParseColumns(PlainColumns(line), text, &beside, &row);
     }
-    EndRow(lines, beside, chunk, &row);
+    if (split) {
+      EndRow(split_columns, lines, &beside, chunk, &row);
+    } else {
+      EndRow(PlainColumns(line), lines, &beside, chunk, &row);
+    }
   }
 }
 
-void RowParser::Plan::EndRow(int64_t lines, const Beside& beside, ParsedChunk* chunk,
-                             RowBuilder* row) const {
+template <typename Columns>
+void RowParser::Plan::EndRow(const Columns& columns, int64_t lines, Beside* beside,
+                             ParsedChunk* chunk, RowBuilder* row) const {
+  const size_t record = chunk->records;
   const int64_t rows = chunk->rows;
   row->End(lines);
-  for (size_t i = 0; chunk->rows > rows && i < tables.size(); ++i) {
-    chunk->missing_keys[i] += beside.missing[i];
-  }
+  if (chunk->rows == rows) return;
+  for (size_t i = 0; i < tables.size(); ++i) chunk->missing_keys[i] += beside->missing[i];
+  if (record >= chunk->draws.size()) return;
+  const RecordDraws& draws = chunk->draws[record];
+  AddNegatives(columns, draws, beside, chunk, row);
+  chunk->splits.resize(chunk->rows, draws.split);
 }
 
 std::vector<const CodedIds*> RowParser::Plan::CodeIds(ParsedChunk* chunk, RowBuilder* row) const {
@@ -361,8 +410,20 @@ void RowParser::Plan::ParseTable(ParsedChunk* chunk) const {
   const std::vector<const CodedIds*> coded = CodeIds(chunk, &row);
   for (int64_t i = 0; i < chunk->table.rows; ++i) {
     beside.FindHistories(*chunk);
-    ParseColumns(TableColumnsOfRow(chunk->table, i, columns, coded), "", &beside, &row);
-    EndRow(1, beside, chunk, &row);
+    const TableColumnsOfRow found(chunk->table, i, columns, coded);
+    ParseColumns(found, "", &beside, &row);
+    EndRow(found, 1, &beside, chunk, &row);
+  }
+}
+
+template <typename Columns>
+void RowParser::Plan::AddNegatives(const Columns& columns, const RecordDraws& draws, Beside* beside,
+                                   ParsedChunk* chunk, RowBuilder* row) const {
+  for (uint32_t i = draws.begin; i < draws.end; ++i) {
+    const DrawnColumns<Columns> drawn = {columns, item_columns, *chunk->items, chunk->drawn[i]};
+    ParseColumns(drawn, std::string_view(), beside, row);
+    row->End(0);
+    for (size_t j = 0; j < tables.size(); ++j) chunk->missing_keys[j] += beside->missing[j];
   }
 }
 
@@ -440,6 +501,14 @@ std::string_view RowParser::Plan::ValueOf(const Columns& columns, int64_t column
 }
 
 template <typename Columns>
+std::string_view RowParser::Plan::ValueOf(const DrawnColumns<Columns>& columns, int64_t column,
+                                          const RowBuilder& row) const {
+  const auto place = std::ranges::find(columns.places, column);
+  if (place == columns.places.end()) return ValueOf(columns.row_columns, column, row);
+  return columns.items.Text(columns.item, place - columns.places.begin());
+}
+
+template <typename Columns>
 void RowParser::Plan::LookUp(const Columns& columns, const RowBuilder& row, Beside* beside) const {
   std::string_view* cells = beside->cells.data();
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -469,10 +538,19 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
   for (const int64_t column : event_columns) {
     row->AddEvent(column == kNoColumn ? std::string_view() : text_of(column));
   }
+  constexpr bool drawn = kIsDrawn<Columns>;
+  if (label_is_known) {
+    const bool missing = labels == Labels::kOptional;
+    row->AddKnownLabel(drawn ? 0.0f : missing ? std::numeric_limits<float>::quiet_NaN() : 1.0f);
+  }
   for (size_t i = 0; i < fields.size(); ++i) {
     const FieldPlan& field = fields[i];
     if (const CodedIds* coded = found.coded(i)) {
       row->AddId(coded->ids[coded->codes[found.row()]]);
+      continue;
+    }
+    if (drawn && field.type == Field::LABEL) {
+      row->AddKnownLabel(0);
       continue;
     }
     const bool is_cell = field.column < 0;
