@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "trainer/data/arrow/table_source.h"
 #include "trainer/prepare/layouts.h"
+#include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/rows/value_text.h"
 
@@ -17,6 +18,7 @@ struct Use {
   std::string column;
   std::string reader;  // "field age"
   bool takes_lists = false;
+  bool may_be_missing = false;  // from rows to predict
 };
 
 bool IsHashed(const Schema& schema, const Field& field) {
@@ -28,11 +30,12 @@ StatusOr<std::vector<Use>> UsesOf(const Schema& schema) {
   for (const Field& field : schema.fields()) {
     const bool is_hashed = IsHashed(schema, field);
     if (field.type() == Field::IGNORED && !is_hashed) continue;
+    const bool is_value = field.type() == Field::NUMERIC || field.type() == Field::CATEGORICAL;
     const bool is_bag = field.type() == Field::MULTI_HOT || field.type() == Field::SEQUENCE;
     uses.push_back({field.column().empty() ? field.name() : field.column(),
                     StrCat("field ", field.name(), " of type ", Field::Type_Name(field.type()),
                            is_hashed ? ", which is hashed" : ""),
-                    is_bag && !is_hashed});
+                    is_bag && !is_hashed, !is_bag && !is_value});
   }
   for (const Lookup& lookup : schema.lookup()) {
     uses.push_back({lookup.by(), StrCat("lookup ", lookup.file())});
@@ -61,7 +64,7 @@ Status CheckColumn(const TableColumn& column, const Use& use, const std::string&
   const char* const expected = column.is_readable ? "one value a row there; bags read lists"
                                                   : "single values or a list of them";
   return UserError(StrCat(path, ": column ", Shown(column.name), ", which ", use.reader,
-                          " reads, has the type ", column.type, "; expected ", expected));
+                          " reads, has the type ", Shown(column.type), "; expected ", expected));
 }
 
 }  // namespace
@@ -71,7 +74,7 @@ Schema SchemaOfTables(const Schema& schema) {
   of_tables.set_header(true);
   of_tables.set_quoted(true);
   of_tables.set_delimiter(",");
-  of_tables.clear_skip_lines();
+  of_tables.set_skip_lines(kNoLines);
   of_tables.clear_fields();
   for (const Field& field : schema.fields()) {
     if (field.type() != Field::IGNORED || IsHashed(schema, field)) *of_tables.add_fields() = field;
@@ -107,7 +110,7 @@ StatusOr<TableColumns> ChooseColumns(const Schema& schema, const TableFile& tabl
       chosen.places.push_back(static_cast<int>(i));
       names.push_back(column.name);
     }
-    all_there &= found;
+    all_there &= found || use.may_be_missing;
   }
   if (!all_there && schema.lookup().empty() && schema.history().empty()) {
     for (const TableColumn& column : table.columns) {

@@ -80,9 +80,10 @@ void AppendReal(Number value, std::string* text) {
 }
 
 void AppendPadded(int64_t value, int digits, std::string* text) {
-  const std::string number = std::to_string(value);
-  text->append(std::max<size_t>(digits, number.size()) - number.size(), '0');
-  *text += number;
+  char number[20];
+  const char* const end = std::to_chars(number, number + sizeof number, value).ptr;
+  text->append(std::max<int64_t>(digits - (end - number), 0), '0');
+  text->append(number, end - number);
 }
 
 // Of a date that no calendar here has, the number of its days.

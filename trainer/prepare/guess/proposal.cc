@@ -237,15 +237,17 @@ std::string DelimitedProposal(const TextSample& text, const DelimitedFindings& f
                               const ReadBack& read) {
   const SampleColumns& sample = found.sample;
   const std::string& delimiter = found.schema.delimiter();
-  const std::string layout = StrCat(sample.columns.size(), " columns between ",
-                                    delimiter == "\t" ? "tabs" : Shown(delimiter), ", ",
-                                    sample.named ? "with" : "no", " header");
+  const std::string between =
+      found.is_table ? ""
+                     : StrCat(" between ", delimiter == "\t" ? "tabs" : Shown(delimiter), ", ",
+                              sample.named ? "with" : "no", " header");
+  const std::string layout = StrCat(sample.columns.size(), " columns", between);
   const std::string fault =
       found.header_fault.empty()
           ? ""
           : StrCat("# Fields go by the places of columns, not by the header: ", found.header_fault,
                    ".\n");
-  return StrCat(ProposalHead(text, read, layout), fault,
+  return StrCat(ProposalHead(text, read, layout), text.left_out, fault,
                 LabelComments(sample.columns, found.candidates), ColumnTable(sample),
                 DelimitedSchema(found, BadRowsText(read)));
 }

@@ -9,6 +9,7 @@
 #include "trainer/data/file_kind.h"
 #include "trainer/data/sized_text.h"
 #include "trainer/data/text_source.h"
+#include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
 namespace {
@@ -48,10 +49,14 @@ Status AddTable(const std::string& path, int64_t most, TextSample* sample) {
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TableFile> table, OpenTable(path));
   std::vector<int> places;
   std::vector<bool> lists;
-  std::string header;
+  std::string header, left_out;
   for (size_t i = 0; i < table->columns.size(); ++i) {
     const TableColumn& column = table->columns[i];
-    if (!column.is_readable) continue;
+    if (!column.is_readable) {
+      StrAppend(&left_out, "# Left out: ", Shown(column.name), " of type ", Shown(column.type),
+                ".\n");
+      continue;
+    }
     places.push_back(static_cast<int>(i));
     lists.push_back(column.is_list);
     StrAppend(&header, header.empty() ? "" : ",", QuotedText(column.name));
@@ -62,6 +67,7 @@ Status AddTable(const std::string& path, int64_t most, TextSample* sample) {
                             "; expected the same in all files"));
   }
   sample->lists = lists;
+  sample->left_out = left_out;
   std::vector<std::string>& lines = sample->lines.emplace_back(1, header);
   int64_t bytes = 0;
   std::string wrong, text;
