@@ -47,6 +47,7 @@ fi
 umask 022
 mkdir -p "$root"/{bin,include,lib/pkgconfig,libexec,licenses,programs}
 
+tools/install_arrow.sh
 read -ra startup <<<"${BAZEL_STARTUP:-}"
 read -ra options <<<"${BAZEL_OPTIONS:-}"
 [[ $kind == cpu ]] || options+=(--config=cuda)
@@ -56,6 +57,8 @@ run_bazel() { bazel "${startup[@]}" "$@"; }
 programs=(trainer/trainer trainer/prepare/prepare trainer/serve/elastor_serve launcher/launcher)
 for program in comparison conditioning scaling_law spectra_report; do programs+=("launcher/$program/$program"); done
 mpi_parts=(collective/libelastor_{openmpi,mpich}.so)
+arrow=${XDG_CACHE_HOME:-$HOME/.cache}/elastor/arrow
+arrow_part=trainer/data/arrow/libelastor_arrow.so
 library=trainer/score/shared/libelastor_score.so
 labels() { for path in "$@"; do echo "//${path%/*}:${path##*/}"; done; }
 
@@ -110,8 +113,12 @@ make_programs() {
 # Debian's archives cannot be part of a shared library, so their shared objects lie beside it.
 make_libraries() {
   local needed path shared
-  mapfile -t shared < <(labels $library "${mpi_parts[@]}")
+  mapfile -t shared < <(labels $library $arrow_part "${mpi_parts[@]}")
   build "${shared[@]}"
+  # Arrow's library beside the part that loads it.
+  install -D -m 644 -s "$bin/$arrow_part" "$root/programs/$arrow_part"
+  install -m 644 -s "$arrow"/lib/*.so.* "$root/programs/${arrow_part%/*}/"
+  cp "$arrow/LICENSE.txt" "$root/licenses/arrow"
   for path in "${mpi_parts[@]}"; do install -D -m 644 -s "$bin/$path" "$root/programs/$path"; done
   ln -s ../programs/collective "$root/libexec/"
   install -m 644 -s "$bin/$library" "$root/lib/libelastor_score.so.1"
