@@ -138,10 +138,12 @@ copy_texts() {
   find "$root/configs" -type f ! -name '*.textproto' ! -name '*.flags' ! -name '*.sbatch' ! -name '*.md' -delete
   find "$root/configs" -type d -empty -delete
   cp LICENSE "$root/licenses/elastor"
-  # Those of what is linked in, by the packages that own the archives and headers.
+  # Those of what is linked in, by the packages that own the archives and headers. What a distribution does not need is not
+  # installed there.
   local package
   for package in libboost-dev libeigen3-dev libfast-float-dev libgflags-dev libgoogle-glog-dev libicu-dev liblzma-dev \
     libonnx-dev libprotobuf-dev libunwind-dev libxml2-dev libxxhash-dev libzstd-dev nlohmann-json3-dev zlib1g-dev; do
+    dpkg-query --status "$package" >/dev/null 2>&1 || continue
     cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
   done
   cp -L "/usr/share/doc/libstdc++6/copyright" "$root/licenses/libstdc++6"
@@ -188,7 +190,8 @@ copy_libraries() {
     for path in "$library" "/usr$library" "$(readlink -f "$library")"; do
       package=$(dpkg-query --search "$path" 2>/dev/null | head -n 1 | cut --delimiter=: --fields=1 || true)
       [[ -n $package ]] || continue
-      cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
+      dpkg-query --status "$package" >/dev/null 2>&1 || continue
+    cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
       break
     done
   done < <(find "$root" -type f \( -perm -u+x -o -name '*.so*' \) -exec ldd {} + 2>/dev/null |

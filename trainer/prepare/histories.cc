@@ -4,21 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <compare>
 #include <cstdio>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "core/base/text.h"
 #include "trainer/prepare/external_sort.h"
-#include "trainer/prepare/inputs.h"
-#include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/rows/sized_text.h"
+#include "trainer/prepare/work_appender.h"
 
 namespace elastor {
 namespace {
@@ -48,29 +45,6 @@ struct RecordPart {
   auto operator<=>(const RecordPart&) const = default;
 };
 
-// Appends to a working file.
-class Appender {
- public:
-  explicit Appender(WorkFile* file) : file_(file) {}
-  int64_t size() const { return at_ + static_cast<int64_t>(buffer_.size()); }
-  Status Append(std::string_view bytes) {
-    buffer_.append(bytes);
-    return buffer_.size() < kBufferBytes ? OkStatus() : Flush();
-  }
-  Status Flush() {
-    ELASTOR_RETURN_IF_ERROR(file_->WriteAt(at_, buffer_));
-    at_ += static_cast<int64_t>(buffer_.size());
-    buffer_.clear();
-    return OkStatus();
-  }
-
- private:
-  static constexpr size_t kBufferBytes = 1 << 20;
-  WorkFile* const file_;
-  int64_t at_ = 0;
-  std::string buffer_;
-};
-
 // Whether `texts` are whole sized texts, several times as many as `values`.
 bool AreWholeTexts(std::string_view texts, int values) {
   int64_t count = 0;
@@ -93,120 +67,75 @@ class RowCollector {
  public:
   using Sort = ExternalSort<UserRow>;
 
-  RowCollector(const PrepareOptions& options, const HistorySource& source, ThreadPool* pool)
-      : options_(options),
-        source_(source),
-        pool_(pool),
-        ledger_(source.paths, options.schema.max_bad_rows(), nullptr),
-        records_(source.paths.size()) {}
+  RowCollector(const PrepareOptions& options, const LogSource& source, ThreadPool* pool)
+      : schema_(options.schema),
+        memory_bytes_(source.memory_bytes),
+        threads_(pool->threads()),
+        pass_(options, source, "reading histories", pool) {}
 
   // `runs`: a file for each history.
   Status Run(const std::vector<WorkFile*>& runs);
   Sort& sort(size_t history) { return *sorts_[history]; }
-  // By input and chunk.
-  const std::vector<std::vector<uint32_t>>& records() const { return records_; }
+  const LogPass& pass() const { return pass_; }
 
  private:
-  Status Work();
-  Status AddChunk(const TextChunk& source, ParsedChunk* parsed, std::vector<Sort::Batch>* batches);
+  Status AddChunk(const TextChunk& source, const ParsedChunk& parsed,
+                  std::vector<Sort::Batch>* batches);
   // Adds a row, whose columns begin at *column, to the batch of a history.
   void AddRow(size_t history, const ParsedChunk& parsed, const uint64_t* columns, UserRow row,
               Sort::Batch* batch) const;
 
-  const PrepareOptions& options_;
-  const HistorySource& source_;
-  ThreadPool* const pool_;
-  std::unique_ptr<Inputs> inputs_;
+  const Schema& schema_;
+  const int64_t memory_bytes_;
+  const int threads_;
+  LogPass pass_;
   std::vector<std::unique_ptr<Sort>> sorts_;
   std::vector<std::optional<RowCondition>> conditions_;
-  std::atomic<bool> failed_{false};
-  std::atomic<int64_t> rows_{0};
-  std::atomic<int64_t> text_read_{0};
-
-  std::mutex mutex_;  // guards the rest
-  BadRowLedger ledger_;
-  std::vector<std::vector<uint32_t>> records_;
-  Status failure_;
 };
 
 Status RowCollector::Run(const std::vector<WorkFile*>& runs) {
-  for (const History& history : options_.schema.history()) {
+  for (const History& history : schema_.history()) {
     sorts_.push_back(std::make_unique<Sort>(runs[sorts_.size()]));
     conditions_.emplace_back();
     if (history.where().empty()) continue;
     ELASTOR_ASSIGN_OR_RETURN(conditions_.back(), RowCondition::Parse(history.where()));
   }
-  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(source_.paths, options_.schema));
-  inputs_->set_on_end([this](uint32_t input, uint32_t chunks) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return ledger_.EndInput(input, chunks);
-  });
-  pool_->Run([this](int) {
-    const Status status = Work();
-    if (status.ok()) return;
-    failed_ = true;
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (failure_.ok()) failure_ = status;
-  });
-  if (failure_.code() != StatusCode::kMachine) {
-    ELASTOR_RETURN_IF_ERROR(inputs_->CheckUnchanged());
+  std::vector<std::vector<Sort::Batch>> batches(threads_);
+  for (std::vector<Sort::Batch>& of_thread : batches) {
+    for (size_t i = 0; i < sorts_.size(); ++i) {
+      of_thread.emplace_back(memory_bytes_ / 2 / (threads_ * std::ssize(sorts_)));
+    }
   }
-  return failure_;
+  return pass_.Run(
+      [&](int thread, const TextChunk& chunk, const ParsedChunk& parsed) {
+        return AddChunk(chunk, parsed, &batches[thread]);
+      },
+      [&](int thread) -> Status {
+        for (size_t i = 0; i < sorts_.size(); ++i) {
+          ELASTOR_RETURN_IF_ERROR(sorts_[i]->Spill(&batches[thread][i]));
+        }
+        return OkStatus();
+      });
 }
 
-Status RowCollector::Work() {
-  const int64_t batches_of_all = pool_->threads() * std::ssize(sorts_);
-  std::vector<Sort::Batch> batches;
-  for (size_t i = 0; i < sorts_.size(); ++i) {
-    batches.emplace_back(source_.memory_bytes / 2 / batches_of_all);
-  }
-  ParsedChunk parsed;
-  TextChunk chunk;
-  while (!failed_) {
-    bool found;
-    ELASTOR_RETURN_IF_ERROR(inputs_->Next(chunk.input, &chunk, &parsed.text, &found));
-    if (!found) break;
-    ELASTOR_RETURN_IF_ERROR(AddChunk(chunk, &parsed, &batches));
-  }
-  for (size_t i = 0; i < sorts_.size(); ++i) {
-    ELASTOR_RETURN_IF_ERROR(sorts_[i]->Spill(&batches[i]));
-  }
-  return OkStatus();
-}
-
-Status RowCollector::AddChunk(const TextChunk& source, ParsedChunk* parsed,
+Status RowCollector::AddChunk(const TextChunk& source, const ParsedChunk& parsed,
                               std::vector<Sort::Batch>* batches) {
-  (source.input < source_.labelled ? source_.parser : source_.unlabelled)->Parse(parsed);
   UserRow row;
   row.input = source.input;
   row.chunk = source.number;
-  const uint64_t* columns = parsed->events.data();
-  for (int64_t i = 0; i < parsed->rows; ++i, ++row.record) {
-    const int64_t bad = row.record - i;
-    for (size_t at = bad; at < parsed->bad_records.size(); ++at, ++row.record) {
-      if (parsed->bad_records[at] != row.record) break;
-    }
-    row.time = parsed->times[i];
+  const uint64_t* columns = parsed.events.data();
+  ForEachRow(parsed, [&](int64_t i, uint32_t record) {
+    row.record = record;
+    row.time = parsed.times[i];
     for (size_t history = 0; history < sorts_.size(); ++history) {
-      AddRow(history, *parsed, columns, row, &(*batches)[history]);
-      columns += 3 + options_.schema.history(static_cast<int>(history)).beside_size();
+      AddRow(history, parsed, columns, row, &(*batches)[history]);
+      columns += 3 + schema_.history(static_cast<int>(history)).beside_size();
     }
-  }
+  });
   for (size_t i = 0; i < sorts_.size(); ++i) {
     if ((*batches)[i].full()) ELASTOR_RETURN_IF_ERROR(sorts_[i]->Spill(&(*batches)[i]));
   }
-  rows_ += parsed->rows;
-  text_read_ += source.text_bytes;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<uint32_t>& records = records_[source.input];
-  if (records.size() <= source.number) records.resize(source.number + 1);
-  records[source.number] = static_cast<uint32_t>(parsed->rows + parsed->bad_rows);
-  if (options_.progress) {
-    options_.progress({"reading histories", inputs_->share_read(), rows_, text_read_});
-  }
-  return ledger_.Add(source.input, source.number,
-                     {static_cast<int64_t>(parsed->lines + source.lines_taken), parsed->bad_rows,
-                      std::move(parsed->bad), source.lines_taken});
+  return OkStatus();
 }
 
 void RowCollector::AddRow(size_t history, const ParsedChunk& parsed, const uint64_t* columns,
@@ -218,7 +147,7 @@ void RowCollector::AddRow(size_t history, const ParsedChunk& parsed, const uint6
   std::string text;
   if (!value.empty() && (!where || where->Holds(parsed.TextOf(columns[1])))) {
     PutText(value, &text);
-    const int beside = options_.schema.history(static_cast<int>(history)).beside_size();
+    const int beside = schema_.history(static_cast<int>(history)).beside_size();
     for (int i = 0; i < beside; ++i) PutText(parsed.TextOf(columns[3 + i]), &text);
   }
   const XXH128_hash_t hash = XXH3_128bits(user.data(), user.size());
@@ -277,7 +206,7 @@ Status RowHistories::Damaged() const {
 }
 
 StatusOr<std::unique_ptr<RowHistories>> RowHistories::Make(const PrepareOptions& options,
-                                                           const HistorySource& source,
+                                                           const LogSource& source,
                                                            const std::string& path,
                                                            ThreadPool* pool) {
   std::unique_ptr<RowHistories> made(new RowHistories(path));
@@ -291,15 +220,8 @@ StatusOr<std::unique_ptr<RowHistories>> RowHistories::Make(const PrepareOptions&
   }
   RowCollector collector(options, source, pool);
   ELASTOR_RETURN_IF_ERROR(collector.Run(run_files));
-  int64_t all_records = 0;
-  for (const std::vector<uint32_t>& records : collector.records()) {
-    std::vector<int64_t>& firsts = made->first_records_.emplace_back();
-    for (const uint32_t of_chunk : records) {
-      firsts.push_back(all_records);
-      all_records += of_chunk;
-    }
-    firsts.push_back(all_records);
-  }
+  made->first_records_ = collector.pass().FirstRecords();
+  const int64_t all_records = made->first_records_.back().back();
   for (size_t i = 0; i < count; ++i) {
     const History& history = options.schema.history(static_cast<int>(i));
     Files& files = made->files_[i];

@@ -9,30 +9,22 @@
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "trainer/data/work_file.h"
+#include "trainer/prepare/log_pass.h"
 #include "trainer/prepare/prepare_options.h"
 #include "trainer/prepare/rows/parsed_chunk.h"
-#include "trainer/prepare/rows/row_parser.h"
 
 namespace elastor {
-
-// The rows that histories are made of. The parsers collect what histories depend on.
-struct HistorySource {
-  const std::vector<std::string>& paths;
-  size_t labelled;              // inputs before those of rows without labels
-  const RowParser* parser;      // of labelled inputs; null: there are none
-  const RowParser* unlabelled;  // of the others, whose rows are in no history; likewise
-  int64_t memory_bytes;
-};
 
 // The histories of all rows. The values of a user lie one after another in a working file, in order
 // of time, and those of equal time in the order of the inputs. A row's history is a part of them
 // that ends before the first one of the row's own time.
 class RowHistories {
  public:
-  // Reads all inputs once, and makes working files whose names begin with `path`. User error on an
-  // unreadable input or on more than max_bad_rows bad rows.
+  // Reads all inputs once, and makes working files whose names begin with `path`. Rows without
+  // labels are in no history. User error on an unreadable input or on more than max_bad_rows bad
+  // rows.
   static StatusOr<std::unique_ptr<RowHistories>> Make(const PrepareOptions& options,
-                                                      const HistorySource& source,
+                                                      const LogSource& source,
                                                       const std::string& path, ThreadPool* pool);
   ~RowHistories();  // removes the working files
 

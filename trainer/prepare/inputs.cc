@@ -24,8 +24,8 @@ int64_t ModifiedNs(const std::string& path, int64_t* bytes) {
 // Several lines before the rows must end within it.
 constexpr int64_t kBeginBytes = 64 << 10;
 
-// How large a chunk is: its numbers of one column stay in a core's cache. Long histories make the
-// rows of a text many times larger.
+// How large a chunk is: its numbers of one column stay in a core's cache. Long histories and many
+// negatives make the rows of a text many times larger.
 int64_t ChunkBytes(const Schema& schema) {
   constexpr int64_t kMost = 512 << 10, kHistoryLength = 8;
   // The first chunk holds all lines before the rows.
@@ -34,6 +34,7 @@ int64_t ChunkBytes(const Schema& schema) {
   for (const HistoryPlace& place : HistoryPlaces(schema)) {
     length += LengthOf(schema.history(place.history));
   }
+  length = std::max<int64_t>(length, 1) * (1 + schema.negatives().per_positive());
   return std::max(kMost * kHistoryLength / std::max(length, kHistoryLength), kLeast);
 }
 

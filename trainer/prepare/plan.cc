@@ -42,9 +42,12 @@ std::string KeepsText(const Field& field) {
 
 PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
   const SplitPlan& split = schema.split();
-  split_by_hash =
-      split.by() == SplitPlan::HASH && split.train() + split.validation() + split.test() > 0;
-  split_by_time = split.by() == SplitPlan::TIME;
+  const bool shares = split.train() + split.validation() + split.test() > 0;
+  split_by_hash = split.by() == SplitPlan::HASH && shares;
+  // Negatives are drawn when the splits of all rows are known.
+  stores_splits =
+      split_by_hash || (schema.has_negatives() && (shares || split.by() == SplitPlan::TIME));
+  split_by_time = split.by() == SplitPlan::TIME && !stores_splits;
   std::map<std::string_view, int> tables;  // of the fields so far
   for (const Field& field : schema.fields()) {
     if (field.type() == Field::LABEL) labels.push_back(field.name());

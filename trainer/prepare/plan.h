@@ -38,7 +38,8 @@ struct PreparePlan {
   bool groups = false;
   bool times = false;
   bool split_by_hash = false;
-  bool split_by_time = false;
+  bool split_by_time = false;  // once all rows are read
+  bool stores_splits = false;  // working files have the split of every row
 };
 
 }  // namespace elastor

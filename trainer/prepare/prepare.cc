@@ -187,10 +187,11 @@ Status TextRun::Run() {
   }
   ELASTOR_ASSIGN_OR_RETURN(rows_, WorkFile::Open(Work("rows")));
   ELASTOR_ASSIGN_OR_RETURN(values_, WorkFile::Open(Work("values")));
-  ELASTOR_ASSIGN_OR_RETURN(
-      TextPassResult text,
-      RunTextPass(options_, plan_, inputs_,
-                  {Work("segments"), Work("history"), rows_.get(), values_.get()}, pool_));
+  ELASTOR_ASSIGN_OR_RETURN(TextPassResult text,
+                           RunTextPass(options_, plan_, inputs_,
+                                       {Work("segments"), Work("history"), Work("negatives"),
+                                        rows_.get(), values_.get()},
+                                       pool_));
   report_->bad_rows = text.bad_rows;
   for (int i = 0; i < options_.schema.lookup_size(); ++i) {
     const Lookup& lookup = options_.schema.lookup(i);

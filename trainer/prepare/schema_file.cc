@@ -34,6 +34,8 @@ constexpr int64_t kMostSyntheticFields = 1 << 16;
 constexpr int64_t kMostNames = 1 << 16;
 constexpr size_t kMostDelimiterBytes = 16;
 constexpr int64_t kMostSkippedLines = 1000;
+constexpr int64_t kDefaultNegatives = 4;
+constexpr int64_t kMostNegatives = 100;
 
 constexpr auto kRules = PartOfLayouts<&LayoutRow::rules>();
 
@@ -540,6 +542,42 @@ Status CheckHistories(const Schema& schema) {
   return OkStatus();
 }
 
+// What a header names is known later.
+Status CheckNegatives(Schema* schema) {
+  if (!schema->has_negatives()) return OkStatus();
+  if (!HasColumns(*schema)) return UserError("negatives are for " + LayoutsOfColumns());
+  Negatives& negatives = *schema->mutable_negatives();
+  if (!negatives.has_per_positive()) negatives.set_per_positive(kDefaultNegatives);
+  if (negatives.per_positive() < 1 || negatives.per_positive() > kMostNegatives) {
+    return Wrong("negatives: per_positive", std::to_string(negatives.per_positive()), "1 to 100");
+  }
+  std::set<std::string> columns;
+  for (const auto& [what, column] :
+       {std::pair("of", negatives.of()), std::pair("user", negatives.user())}) {
+    if (column.empty()) {
+      return UserError(StrCat("negatives: ", what, " is missing; expected a column of the rows"));
+    }
+    if (!columns.insert(column).second) {
+      return UserError("negatives: of and user are both " + Shown(column) +
+                       "; expected the column of items and that of users");
+    }
+  }
+  for (const std::string& column : negatives.beside()) {
+    if (columns.insert(column).second) continue;
+    return UserError("negatives: column " + Shown(column) + " stands twice; expected it once");
+  }
+  int labels = 0;
+  for (const Field& field : schema->fields()) {
+    if (field.type() != Field::LABEL) continue;
+    if (++labels > 1)
+      return UserError("negatives: there are several labels; expected one, or none");
+    if (field.name() != negatives.of() && field.column() != negatives.of()) continue;
+    return UserError("negatives: of is " + Shown(negatives.of()) +
+                     ", the label; expected the column of items");
+  }
+  return OkStatus();
+}
+
 Status CheckTimeSplit(const Schema& schema, bool shares) {
   const SplitPlan& split = schema.split();
   const bool times = !split.validation_from().empty() || !split.test_from().empty();
@@ -624,6 +662,7 @@ Status CheckSchema(Schema* schema) {
   ELASTOR_RETURN_IF_ERROR(CheckLines(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckLookups(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckHistories(*schema));
+  ELASTOR_RETURN_IF_ERROR(CheckNegatives(schema));
   ELASTOR_RETURN_IF_ERROR(CheckSplit(*schema));
   ELASTOR_RETURN_IF_ERROR(CheckOwnFields(*schema));
   if (schema->sort_by_time() && !HasTime(*schema)) {
@@ -676,8 +715,9 @@ Status CheckSchemaFields(Schema* schema) {
                        "field, and " + at->second + " is one");
     }
   }
-  if (HasColumns(*schema) && only.count(Field::LABEL) == 0) {
-    return UserError("no field of type LABEL; expected one in " + LayoutsOfColumns());
+  if (HasColumns(*schema) && only.count(Field::LABEL) == 0 && !schema->has_negatives()) {
+    return UserError("no field of type LABEL; expected one in " + LayoutsOfColumns() +
+                     ", or `negatives` where all rows are positive");
   }
   if (!HasColumns(*schema) && std::ranges::none_of(schema->fields(), ReadsPairs)) {
     return UserError("no field reads pairs; expected one beside LABEL and GROUP");

@@ -14,6 +14,7 @@
 #include "trainer/prepare/histories.h"
 #include "trainer/prepare/inputs.h"
 #include "trainer/prepare/layouts.h"
+#include "trainer/prepare/negatives.h"
 #include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/row_parser.h"
 #include "trainer/prepare/side_tables.h"
@@ -104,8 +105,8 @@ class TextPass {
   Status Open();
   // For the inputs from `begin` to `end`, whose headers have to be alike; null: there are none.
   StatusOr<std::unique_ptr<RowParser>> MakeParser(const Schema& schema, size_t begin, size_t end,
-                                                  Histories histories = Histories::kRead) const;
-  Status MakeHistories();
+                                                  Collect collect = Collect::kNothing) const;
+  Status ReadLog();  // for negatives and histories
   Status TakeUpJournal(const SegmentList& list);
   Status Work();
   Status ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft);
@@ -121,9 +122,10 @@ class TextPass {
   ThreadPool* const pool_;
   std::unique_ptr<Inputs> inputs_;
   SideTables tables_;
-  std::unique_ptr<RowHistories> histories_;  // null: there are none
-  int64_t memory_bytes_ = 0;                 // without the side tables
-  const size_t labelled_;                    // inputs before the unlabelled ones
+  std::unique_ptr<DrawnNegatives> negatives_;  // null: there are none
+  std::unique_ptr<RowHistories> histories_;    // likewise
+  int64_t memory_bytes_ = 0;                   // without the side tables and drawn items
+  const size_t labelled_;                      // inputs before the unlabelled ones
   std::unique_ptr<RowParser> parser_, unlabelled_parser_;
   std::unique_ptr<SegmentLog> journal_;
   std::atomic<bool> failed_{false};
@@ -153,31 +155,40 @@ Status TextPass::Open() {
     ELASTOR_RETURN_IF_ERROR(journal_->AppendEnd(input, chunks));
     return ledger_.EndInput(input, chunks);
   });
-  const bool any_histories = schema.history_size() > 0 && !inputs_->ended();
-  return any_histories ? MakeHistories() : OkStatus();
+  return inputs_->ended() ? OkStatus() : ReadLog();
 }
 
-Status TextPass::MakeHistories() {
+Status TextPass::ReadLog() {
   const Schema& schema = options_.schema;
-  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowParser> parser,
-                           MakeParser(schema, 0, labelled_, Histories::kCollect));
-  ELASTOR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<RowParser> unlabelled,
-      MakeParser(WithoutLabels(schema), labelled_, paths_.size(), Histories::kCollect));
-  const HistorySource source = {paths_, labelled_, parser.get(), unlabelled.get(), memory_bytes_};
-  ELASTOR_ASSIGN_OR_RETURN(histories_,
-                           RowHistories::Make(options_, source, files_.histories, pool_));
+  const Schema unlabelled = WithoutLabels(schema);
+  for (const Collect collect : {Collect::kNegatives, Collect::kHistories}) {
+    const bool negatives = collect == Collect::kNegatives;
+    if (negatives ? !schema.has_negatives() : schema.history().empty()) continue;
+    ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowParser> parser,
+                             MakeParser(schema, 0, labelled_, collect));
+    ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowParser> of_others,
+                             MakeParser(unlabelled, labelled_, paths_.size(), collect));
+    const LogSource source = {paths_, labelled_, parser.get(), of_others.get(), memory_bytes_};
+    if (negatives) {
+      ELASTOR_ASSIGN_OR_RETURN(
+          negatives_, DrawnNegatives::Make(options_, plan_, source, files_.negatives, pool_));
+      memory_bytes_ -= negatives_->bytes();
+    } else {
+      ELASTOR_ASSIGN_OR_RETURN(histories_,
+                               RowHistories::Make(options_, source, files_.histories, pool_));
+    }
+  }
   return OkStatus();
 }
 
 StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(const Schema& schema, size_t begin,
-                                                          size_t end, Histories histories) const {
+                                                          size_t end, Collect collect) const {
   if (begin == end) return std::unique_ptr<RowParser>();
   ELASTOR_ASSIGN_OR_RETURN(
       std::unique_ptr<RowParser> parser,
       RowParser::Create(schema, inputs_->header(begin), paths_[begin],
                         begin < labelled_ ? Labels::kRequired : Labels::kOptional, tables_,
-                        histories));
+                        collect));
   for (size_t i = begin + 1; schema.header() && i < end; ++i) {
     ELASTOR_RETURN_IF_ERROR(parser->CheckHeader(inputs_->header(i), paths_[i]));
   }
@@ -205,6 +216,12 @@ Status TextPass::TakeUpJournal(const SegmentList& list) {
 }
 
 Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft) {
+  // Rows without labels get none.
+  if (negatives_ != nullptr && source.input < labelled_) {
+    ELASTOR_RETURN_IF_ERROR(negatives_->Read(source.input, source.number, parsed));
+  } else {
+    parsed->draws.clear();
+  }
   if (histories_ != nullptr) {
     ELASTOR_RETURN_IF_ERROR(histories_->Read(source.input, source.number, parsed));
   }
@@ -215,25 +232,27 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
     parsed->labels.assign(parsed->rows * plan_.labels.size(),
                           std::numeric_limits<float>::quiet_NaN());
   }
-  const size_t records = static_cast<size_t>(parsed->rows + parsed->bad_rows);
-  if (histories_ != nullptr && !parsed->histories.empty() &&
-      parsed->histories.size() != records * options_.schema.history_size()) {
-    return MachineError("histories are of other rows than the text; begin anew with --restart");
+  const size_t records = static_cast<size_t>(parsed->records);
+  const size_t histories = records * options_.schema.history_size();
+  if ((histories_ != nullptr && !parsed->histories.empty() &&
+       parsed->histories.size() != histories) ||
+      (!parsed->draws.empty() && parsed->draws.size() != records)) {
+    return MachineError(
+        "histories or negatives are of other rows than the text; begin anew with --restart");
   }
   ValueNumbers numbers(plan_.ids.size());
   for (size_t i = 0; i < plan_.ids.size(); ++i) {
     NumberValues(plan_, plan_.ids[i], *parsed, &draft->vocabularies[i], &numbers[i]);
   }
   SpilledChunk chunk;
-  std::vector<uint8_t> splits;
-  if (plan_.split_by_hash) {
-    splits.reserve(parsed->rows);
+  if (negatives_ == nullptr && plan_.split_by_hash) {
     for (const uint64_t hash : parsed->split_hashes) {
-      splits.push_back(static_cast<uint8_t>(SplitOfHash(options_.schema.split(), hash)));
-      ++chunk.split_rows[splits.back()];
+      parsed->splits.push_back(static_cast<uint8_t>(SplitOfHash(options_.schema.split(), hash)));
     }
   }
-  const std::string bytes = PackChunk(plan_, *parsed, numbers, splits);
+  if (plan_.stores_splits) parsed->splits.resize(parsed->rows);  // where the input has changed
+  for (const uint8_t split : parsed->splits) ++chunk.split_rows[split];
+  const std::string bytes = PackChunk(plan_, *parsed, numbers);
   chunk.input = source.input;
   chunk.number = source.number;
   chunk.rows = static_cast<uint32_t>(parsed->rows);

@@ -28,6 +28,7 @@ struct TextPassResult {
 struct TextPassFiles {
   std::string journal;
   std::string histories;  // the beginning of names
+  std::string negatives;  // likewise
   WorkFile* rows;
   WorkFile* values;
 };
@@ -36,8 +37,8 @@ struct TextPassFiles {
 // by its own vocabularies and writes the rows; when its vocabularies have used up its share of the
 // memory, or after options.segment_bytes of text, it writes them as sorted runs, notes the segment
 // in the journal and starts the next. What the journal holds already is not read again, unless
-// there are histories and some text is left, as histories are made of all text before. User error
-// on an unreadable input or on more than max_bad_rows bad rows.
+// there are histories or negatives and some text is left, as these are made of all text before.
+// User error on an unreadable input or on more than max_bad_rows bad rows.
 StatusOr<TextPassResult> RunTextPass(const PrepareOptions& options, const PreparePlan& plan,
                                      const std::vector<std::string>& inputs,
                                      const TextPassFiles& files, ThreadPool* pool);

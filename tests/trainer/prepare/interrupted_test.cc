@@ -199,8 +199,8 @@ TEST(InterruptedTest, ASideTableIsAnInput) {
   EXPECT_THAT(status.message(), HasSubstr("an input that has changed since, " + table));
 }
 
-// Histories are made again as long as text is left.
-TEST(InterruptedTest, KilledWhileHistoriesAreMade) {
+// Histories and negatives are made again as long as text is left.
+TEST(InterruptedTest, KilledWhileHistoriesAndNegativesAreMade) {
   std::string text;
   for (int i = 0; i < 30000; ++i) {
     text += StrCat(i % 2, "\tu", i * 7919 % 500, "\t", 1413849600 + i / 3, "\ti", i % 97, "\n");
@@ -209,7 +209,9 @@ TEST(InterruptedTest, KilledWhileHistoriesAreMade) {
       "fields { name: 'y' type: LABEL } fields { name: 'user' type: GROUP }"
       "fields { name: 't' type: TIME } fields { name: 'item' type: CATEGORICAL }"
       "fields { name: 'items' column: 'h' type: SEQUENCE shares: 'item' }"
-      "history { name: 'h' of: 'item' by: 'user' where: 'y = 1' max_length: 20 }",
+      "history { name: 'h' of: 'item' by: 'user' where: 'y = 1' max_length: 20 }"
+      "negatives { of: 'item' user: 'user' per_positive: 1 }"
+      "split { by: TIME train: 0.5 test: 0.5 }",
       {WriteScratch("in", text)}, "whole");
   options.segment_bytes = 1;
   ASSERT_TRUE(Prepare(options).ok());
@@ -223,7 +225,9 @@ TEST(InterruptedTest, KilledWhileHistoriesAreMade) {
     const auto report = Prepare(options);
     ASSERT_TRUE(report.ok()) << report.status().message();
     ASSERT_FALSE(FileBytes(whole_dir + "/train.rows").empty());
-    EXPECT_EQ(FileBytes(whole_dir + "/train.rows"), FileBytes(options.output_dir + "/train.rows"));
+    for (const char* rows : {"/train.rows", "/test.rows"}) {
+      EXPECT_EQ(FileBytes(whole_dir + rows), FileBytes(options.output_dir + rows));
+    }
   }
   EXPECT_GT(kills, 5);
 }

@@ -26,8 +26,8 @@ TEST(SchemaFileTest, MistakesNameFileLineAndField) {
       MessageOf("layout: LIBSVM\n\nfield { }"),
       "s.textproto:3:7: Message type \"elastor.Schema\" has no field named \"field\". It has: "
       "name, layout, fields, max_bad_rows, split, synthetic, rows_per_block, delimiter, "
-      "header, quoted, null, skip_lines, text, zero_based, sort_by_time, lookup, history; did you "
-      "mean 'fields'?");
+      "header, quoted, null, skip_lines, text, zero_based, sort_by_time, lookup, history, "
+      "negatives; did you mean 'fields'?");
   EXPECT_EQ(MessageOf("fields { name: 'a' type: CATEGORY }"),
             "s.textproto:1:35: Unknown enumeration value of \"CATEGORY\" for field \"type\". "
             "Expected one of: NUMERIC, CATEGORICAL, MULTI_HOT, SEQUENCE, LABEL, WEIGHT, GROUP, "
@@ -222,7 +222,8 @@ TEST(SchemaFileTest, ASharedFieldMustNotBeLater) {
 TEST(SchemaFileTest, MistakesOfTheLayout) {
   const std::string fields = "fields { name: 'y' type: LABEL } fields { name: 'a' } ";
   EXPECT_EQ(MessageOf("fields { name: 'a' }"),
-            "s.textproto: no field of type LABEL; expected one in layout DELIMITED");
+            "s.textproto: no field of type LABEL; expected one in layout DELIMITED, or `negatives` "
+            "where all rows are positive");
   EXPECT_EQ(
       MessageOf(fields + "delimiter: '01234567890123456'"),
       "s.textproto: delimiter is '01234567890123456'; expected 1 to 16 characters, no quote and no "

@@ -156,6 +156,24 @@ StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables
       ELASTOR_RETURN_IF_ERROR(add("of", beside.of()));
     }
   }
+  if (!schema.has_negatives() || events == Events::kNone) return columns;
+  const auto draw = [&](const char* what, const std::string& column, int64_t least) -> Status {
+    const std::string name = StrCat("negatives: ", what, ": ");
+    ELASTOR_ASSIGN_OR_RETURN(const int64_t at, find(name, column));
+    if (at < least) {
+      return UserError(
+          StrCat(place, "negatives: ", what, " is ", Shown(column),
+                 ", which a lookup or a history makes; expected a column of the rows"));
+    }
+    columns.of_draws.push_back(at);
+    return OkStatus();
+  };
+  const Negatives& negatives = schema.negatives();
+  ELASTOR_RETURN_IF_ERROR(draw("user", negatives.user(), first_history + 1));
+  ELASTOR_RETURN_IF_ERROR(draw("of", negatives.of(), 0));
+  for (const std::string& column : negatives.beside()) {
+    ELASTOR_RETURN_IF_ERROR(draw("beside", column, 0));
+  }
   return columns;
 }
 

@@ -22,6 +22,7 @@ struct RowColumns {
   std::vector<int64_t> of_keys;    // of the side tables
   // What histories depend on, for each: `by`, `where`, `of`, then each `of` of `beside`. -1: none.
   std::vector<int64_t> of_events;
+  std::vector<int64_t> of_draws;  // what negatives depend on: `user`, `of`, then all of `beside`
 };
 
 // Whether rows are in the histories of later ones. Those to predict are not: they have no labels,

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/prepare/rows/drawn_items.h"
+
 namespace elastor {
 
 // A line, or a record of several, that is not a row.
@@ -23,7 +25,12 @@ struct ParsedChunk {
   // [records][histories], given to Parse: values of earlier rows of the user, as sized texts.
   std::vector<std::string_view> histories;
   std::string history_texts;  // where they may lie
-  int64_t lines = 0;          // of text; records are rows + bad_rows
+  // [records], given to Parse: the negatives of each record's row. Empty: none are drawn.
+  std::vector<RecordDraws> draws;
+  std::vector<uint32_t> drawn;  // their items
+  const DrawnItems* items = nullptr;
+  int64_t lines = 0;    // of text
+  int64_t records = 0;  // good and bad ones; a good one makes one row, and its negatives
   int64_t rows = 0;
   std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
   std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
@@ -36,9 +43,12 @@ struct ParsedChunk {
   std::vector<float> weights;
   std::vector<uint64_t> groups;  // XXH3-64 of the text
   std::vector<int64_t> times;    // seconds since 1970
+  // [rows]: Split, where draws tell it.
+  std::vector<uint8_t> splits;
   // XXH3-64 of the text of split.hash_field, or of the record without its ending.
   std::vector<uint64_t> split_hashes;
-  // [rows][columns that histories depend on], where the parser collects them, as PackText.
+  // [rows][columns that histories or negatives depend on], where the parser collects them, as
+  // PackText.
   std::vector<uint64_t> events;
   int64_t bad_rows = 0;
   std::vector<uint32_t> bad_records;  // numbers among the records

@@ -336,6 +336,7 @@ void RowBuilder::Hint(const std::string& hint) {
 
 void RowBuilder::End(int64_t lines) {
   chunk_->lines += lines;
+  if (lines > 0) ++chunk_->records;
   for (size_t i = 0; i < multi_; ++i) {
     if (!failed_) chunk_->cut_values[i] += row_cuts_[i];
     row_cuts_[i] = 0;
@@ -347,7 +348,7 @@ void RowBuilder::End(int64_t lines) {
     return;
   }
   chunk_->events.resize(chunk_->events.size() - events);
-  chunk_->bad_records.push_back(static_cast<uint32_t>(chunk_->rows + chunk_->bad_rows));
+  chunk_->bad_records.push_back(static_cast<uint32_t>(chunk_->records - 1));
   // Columns that the schema does not fill have no rows to lose.
   const auto take_back = [this](auto* column, size_t per_row) {
     column->resize(std::min(column->size(), chunk_->rows * per_row));

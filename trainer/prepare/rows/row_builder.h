@@ -60,6 +60,7 @@ class RowBuilder {
   void AddEvent(std::string_view text);
 
   bool AddLibsvmLabel(std::string_view text);  // of a schema without a field for it
+  void AddKnownLabel(float label) { chunk_->labels.push_back(label); }
   bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
@@ -77,7 +78,8 @@ class RowBuilder {
 
   // Passes over a line that is no row. REQUIRES: nothing was added since End.
   void SkipLine() { ++chunk_->lines; }
-  // Ends the row of `lines` lines: keeps it, or takes back what was added of it.
+  // Ends the row of a record of `lines` lines: keeps it, or takes back what was added of it. 0: the
+  // record has another row already.
   void End(int64_t lines);
 
  private:

@@ -101,6 +101,24 @@ class SplitColumns {
   std::vector<int64_t> doubled_;  // columns with "" within
 };
 
+// The columns of a row in which an item stands that is drawn.
+template <typename Columns>
+struct DrawnColumns {
+  const Columns& row;
+  const std::vector<int64_t>& places;  // of what the item has
+  const DrawnItems& items;
+  const uint32_t item;
+
+  uint32_t begin(int64_t column) const { return row.begin(column); }
+  uint32_t end(int64_t column) const { return row.end(column); }
+  int64_t count() const { return row.count(); }
+};
+
+template <typename Columns>
+constexpr bool kIsDrawn = false;
+template <typename Columns>
+constexpr bool kIsDrawn<DrawnColumns<Columns>> = true;
+
 // What side tables and histories have beside the row at hand.
 struct Beside {
   std::vector<std::string_view> cells;          // of all tables
@@ -137,6 +155,8 @@ struct RowParser::Plan {
   int64_t table_cells = 0;           // of all tables
   std::vector<HistoryPlace> history_places;
   std::vector<int64_t> event_columns;  // where they are collected
+  std::vector<int64_t> item_columns;   // of an item that is drawn
+  bool label_is_known = false;         // as all rows of the log are positive
   Schema schema;
   Labels labels = Labels::kRequired;
 
@@ -146,11 +166,18 @@ struct RowParser::Plan {
   int64_t ParseRecord(ScannedLine* line, SplitColumns* columns, Beside* beside, ParsedChunk* chunk,
                       RowBuilder* row) const;
   void HashRecord(std::string_view text, RowBuilder* row) const;
+  // Adds the negatives of the row that the columns have made.
+  template <typename Columns>
+  void AddNegatives(const Columns& columns, const RecordDraws& draws, Beside* beside,
+                    ParsedChunk* chunk, RowBuilder* row) const;
   template <typename Columns>
   void ParseColumns(const Columns& columns, std::string_view line, Beside* beside,
                     RowBuilder* row) const;
   template <typename Columns>
   std::string_view ValueOf(const Columns& columns, int64_t column, const RowBuilder& row) const;
+  template <typename Columns>
+  std::string_view ValueOf(const DrawnColumns<Columns>& columns, int64_t column,
+                           const RowBuilder& row) const;
   template <typename Columns>
   void LookUp(const Columns& columns, const RowBuilder& row, Beside* beside) const;
   std::string CountHint(std::string_view line, int64_t found) const;
@@ -172,8 +199,7 @@ RowParser::~RowParser() = default;
 StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
                                                        std::string_view header,
                                                        const std::string& source, Labels labels,
-                                                       const SideTables& tables,
-                                                       Histories histories) {
+                                                       const SideTables& tables, Collect collect) {
   auto plan = std::make_unique<Plan>();
   plan->schema = schema;
   plan->labels = labels;
@@ -198,11 +224,17 @@ StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
   }
   plan->key_columns = columns.of_keys;
   plan->history_places = HistoryPlaces(schema);
-  if (histories == Histories::kCollect) plan->event_columns = columns.of_events;
+  if (collect == Collect::kHistories) plan->event_columns = columns.of_events;
+  if (collect == Collect::kNegatives) plan->event_columns = columns.of_draws;
+  if (!columns.of_draws.empty()) {
+    plan->item_columns.assign(columns.of_draws.begin() + 1, columns.of_draws.end());
+  }
+  plan->label_is_known = schema.has_negatives();
   for (int i = 0; i < schema.fields_size(); ++i) {
     const int64_t column = columns.of_fields[i];
     const bool reads_history = column <= kFirstCell - plan->table_cells;
-    if (reads_history && histories == Histories::kCollect) continue;
+    if (schema.fields(i).type() == Field::LABEL) plan->label_is_known = false;
+    if (reads_history && collect != Collect::kNothing) continue;
     plan->fields.emplace_back(schema.fields(i), column);
     plan->columns = std::max(plan->columns, column + 1);
     if (schema.fields(i).name() == schema.split().hash_field()) plan->hash_column = column;
@@ -230,7 +262,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->made.clear();
   chunk->outside.clear();
   chunk->missing_keys.assign(plan_->tables.size(), 0);
-  chunk->lines = chunk->rows = chunk->bad_rows = 0;
+  chunk->lines = chunk->records = chunk->rows = chunk->bad_rows = 0;
   chunk->labels.clear();
   chunk->numeric.clear();
   chunk->ids.clear();
@@ -239,6 +271,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->weights.clear();
   chunk->groups.clear();
   chunk->times.clear();
+  chunk->splits.clear();
   chunk->split_hashes.clear();
   chunk->events.clear();
   chunk->bad.clear();
@@ -263,12 +296,14 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
   beside.missing.resize(tables.size());
   const bool quotes = quoted && chunk->text.find('"') != std::string::npos;
   while (scanner.Next(&line)) {
-    const size_t history = (chunk->rows + chunk->bad_rows) * schema.history_size();
+    const size_t record = chunk->records;
+    const size_t history = record * schema.history_size();
     beside.histories = chunk->histories;
     beside.histories = beside.histories.subspan(std::min(history, beside.histories.size()));
     const std::string_view text = row.Text(line.begin, line.end);
     int64_t lines = 1;
-    if (!plain || (quotes && text.find('"') != std::string_view::npos)) {
+    const bool split = !plain || (quotes && text.find('"') != std::string_view::npos);
+    if (split) {
       lines = ParseRecord(&line, &split_columns, &beside, chunk, &row);
       if (lines > 1) scanner.Skip(line.next);
     } else {
@@ -277,9 +312,27 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
     }
     const int64_t rows = chunk->rows;
     row.End(lines);
-    for (size_t i = 0; chunk->rows > rows && i < tables.size(); ++i) {
-      chunk->missing_keys[i] += beside.missing[i];
+    if (chunk->rows == rows) continue;
+    for (size_t i = 0; i < tables.size(); ++i) chunk->missing_keys[i] += beside.missing[i];
+    if (record >= chunk->draws.size()) continue;
+    const RecordDraws& draws = chunk->draws[record];
+    if (split) {
+      AddNegatives(split_columns, draws, &beside, chunk, &row);
+    } else {
+      AddNegatives(PlainColumns(line), draws, &beside, chunk, &row);
     }
+    chunk->splits.resize(chunk->rows, draws.split);
+  }
+}
+
+template <typename Columns>
+void RowParser::Plan::AddNegatives(const Columns& columns, const RecordDraws& draws, Beside* beside,
+                                   ParsedChunk* chunk, RowBuilder* row) const {
+  for (uint32_t i = draws.begin; i < draws.end; ++i) {
+    const DrawnColumns<Columns> drawn = {columns, item_columns, *chunk->items, chunk->drawn[i]};
+    ParseColumns(drawn, std::string_view(), beside, row);
+    row->End(0);
+    for (size_t j = 0; j < tables.size(); ++j) chunk->missing_keys[j] += beside->missing[j];
   }
 }
 
@@ -359,6 +412,14 @@ std::string_view RowParser::Plan::ValueOf(const Columns& columns, int64_t column
 }
 
 template <typename Columns>
+std::string_view RowParser::Plan::ValueOf(const DrawnColumns<Columns>& columns, int64_t column,
+                                          const RowBuilder& row) const {
+  const auto place = std::ranges::find(columns.places, column);
+  if (place == columns.places.end()) return ValueOf(columns.row, column, row);
+  return columns.items.Text(columns.item, place - columns.places.begin());
+}
+
+template <typename Columns>
 void RowParser::Plan::LookUp(const Columns& columns, const RowBuilder& row, Beside* beside) const {
   std::string_view* cells = beside->cells.data();
   for (size_t i = 0; i < tables.size(); ++i) {
@@ -388,7 +449,16 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
   for (const int64_t column : event_columns) {
     row->AddEvent(column == kNoColumn ? std::string_view() : text_of(column));
   }
+  constexpr bool drawn = kIsDrawn<Columns>;
+  if (label_is_known) {
+    const bool missing = labels == Labels::kOptional;
+    row->AddKnownLabel(drawn ? 0.0f : missing ? std::numeric_limits<float>::quiet_NaN() : 1.0f);
+  }
   for (const FieldPlan& field : fields) {
+    if (drawn && field.type == Field::LABEL) {
+      row->AddKnownLabel(0);
+      continue;
+    }
     const bool is_cell = field.column < 0;
     std::string_view text;
     if (kFirstCell - field.column >= table_cells) {

@@ -17,8 +17,8 @@ namespace elastor {
 enum class Labels { kRequired, kOptional };
 
 // Whether fields read the histories that a chunk has, or these fields are left out and a chunk gets
-// what histories depend on.
-enum class Histories { kRead, kCollect };
+// what histories or negatives depend on.
+enum class Collect { kNothing, kHistories, kNegatives };
 
 // Turns text into rows by a schema of layout DELIMITED, LIBSVM or LIBFFM, as ReadSchemaFile returns
 // it. Whether a line is a good row depends on the line, the header and the schema alone.
@@ -33,7 +33,7 @@ class RowParser {
                                                      const std::string& source,
                                                      Labels labels = Labels::kRequired,
                                                      const SideTables& tables = {},
-                                                     Histories histories = Histories::kRead);
+                                                     Collect collect = Collect::kNothing);
   ~RowParser();
 
   int64_t numeric_fields() const { return numeric_; }
@@ -44,8 +44,8 @@ class RowParser {
   // columns that Create was given. User error naming `source` and the column.
   Status CheckHeader(std::string_view header, const std::string& source) const;
 
-  // Replaces everything but chunk->text and chunk->histories. In the text "" within quotes becomes
-  // one quote in its place.
+  // Replaces everything but chunk->text and what is given to Parse. In the text "" within quotes
+  // becomes one quote in its place.
   void Parse(ParsedChunk* chunk) const;
 
  private:

@@ -21,7 +21,7 @@ std::array<Range, 3> RangesOfInputs(const std::vector<SpilledChunk>& chunks,
 
 RowPlaces::RowPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& chunks,
                      const std::vector<int>& input_splits, const std::optional<TimeSplits>& times)
-    : by_row_((plan.split_by_hash && input_splits.empty()) || times), times_(times) {
+    : by_row_((plan.stores_splits && input_splits.empty()) || times), times_(times) {
   int64_t rows = 0;
   for (const SpilledChunk& chunk : chunks) rows += chunk.rows;
   const std::array<Range, 3> ranges = input_splits.empty() ? SplitRanges(plan.schema.split(), rows)

@@ -36,7 +36,7 @@ class RowPlaces {
               std::vector<uint32_t>* places) const;
 
  private:
-  const bool by_row_;  // the split of each row is its own: by its hash or time
+  const bool by_row_;  // the split of each row is its own
   const std::optional<TimeSplits> times_;
   std::array<std::vector<int64_t>, 3> firsts_;   // by chunk, and one more
   std::array<std::vector<uint32_t>, 3> begins_;  // of the rows in the chunk, when not by_row_

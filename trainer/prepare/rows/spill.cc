@@ -15,7 +15,7 @@ constexpr uint8_t kMissingLabel = 2;
 }  // namespace
 
 std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
-                      const ValueNumbers& numbers, const std::vector<uint8_t>& splits) {
+                      const ValueNumbers& numbers) {
   const int64_t rows = chunk.rows;
   std::string bytes;
   bytes.reserve(chunk.text.size());
@@ -37,7 +37,7 @@ std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
     const std::vector<uint64_t> times(chunk.times.begin(), chunk.times.end());
     PackedColumn::AppendIntegers(times.data(), rows, 1, &bytes);
   }
-  if (plan.split_by_hash) PackedColumn::AppendIntegers(splits.data(), rows, 1, &bytes);
+  if (plan.stores_splits) PackedColumn::AppendIntegers(chunk.splits.data(), rows, 1, &bytes);
   const int64_t numeric = static_cast<int64_t>(plan.numeric.size());
   for (int64_t field = 0; field < numeric; ++field) {
     PackedColumn::AppendNumeric(chunk.numeric.data() + field, rows, numeric, &bytes);
@@ -73,7 +73,7 @@ Status UnpackedChunk::Read(const WorkFile& file, const SpilledChunk& chunk) {
   if (plan_.weights) weights_ = column(rows_);
   if (plan_.groups) groups_ = column(rows_);
   if (plan_.times) times_ = column(rows_);
-  if (plan_.split_by_hash) splits_ = column(rows_);
+  if (plan_.stores_splits) splits_ = column(rows_);
   numeric_.resize(plan_.numeric.size());
   for (PackedColumn& numeric : numeric_) numeric = column(rows_);
   numbers_.resize(plan_.ids.size());

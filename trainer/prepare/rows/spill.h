@@ -32,9 +32,9 @@ struct SpilledChunk {
 // Numbers of the values of one chunk: by column of PreparePlan::ids, a row or a bag's value each.
 using ValueNumbers = std::vector<std::vector<uint32_t>>;
 
-// The packed columns of a chunk. `splits`: Split of every row, or empty.
+// The packed columns of a chunk.
 std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
-                      const ValueNumbers& numbers, const std::vector<uint8_t>& splits);
+                      const ValueNumbers& numbers);
 
 // A packed chunk in memory, every row of every column at once.
 class UnpackedChunk {
