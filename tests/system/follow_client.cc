@@ -334,7 +334,7 @@ void Load(const fs::path& published, const fs::path& work, const Scored& rows, i
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   std::atomic<int64_t> calls = 0, updates = 0, rounds = 0;
   std::vector<double> latencies, update_seconds;
-  long first_kb = 0, most_kb = 0;
+  std::vector<long> round_kb;
   while (Clock::now() < end) {
     model = begin_again();
     std::atomic<int64_t> newest = numbers.begin()->first;
@@ -344,11 +344,12 @@ void Load(const fs::path& published, const fs::path& work, const Scored& rows, i
     for (int t = 0; t < thread_count; ++t) {
       threads.emplace_back([&, t] {
         int64_t last = newest;
-        while (!stop) {
+        for (int64_t call = 0; !stop; ++call) {
           const int64_t least = std::max<int64_t>(last, newest.load());
           const auto start = Clock::now();
           const std::vector<float> scores = rows.Of(model, 0, probes);
-          times[t].push_back(std::chrono::duration<double>(Clock::now() - start).count());
+          const double time = std::chrono::duration<double>(Clock::now() - start).count();
+          if (call % 100 == 0) times[t].push_back(time);  // few, so that memory is the model's
           int64_t found = 0;
           for (auto at = versions.lower_bound(least); at != versions.end() && found == 0; ++at) {
             if (SameBits(at->second, scores)) found = at->first;
@@ -367,16 +368,13 @@ void Load(const fs::path& published, const fs::path& work, const Scored& rows, i
       newest = at->first;  // from now on every new call has it
       update_seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
       ++updates;
-      const long kb = ResidentKb();
-      if (rounds > 0 && first_kb == 0) first_kb = kb;
-      most_kb = std::max(most_kb, kb);
     }
     stop = true;
     for (std::thread& thread : threads) thread.join();
     for (const auto& of_thread : times) {
-      // A sample, so that the memory of this program is flat.
-      for (size_t i = 0; i < of_thread.size(); i += 100) latencies.push_back(of_thread[i]);
+      latencies.insert(latencies.end(), of_thread.begin(), of_thread.end());
     }
+    round_kb.push_back(ResidentKb());
     elastor_close(model);
     ++rounds;
   }
@@ -392,7 +390,9 @@ void Load(const fs::path& published, const fs::path& work, const Scored& rows, i
   std::printf("a call: p50 %.3f ms, p99 %.3f ms; an update: p50 %.3f ms, p99 %.3f ms\n",
               at(latencies, 0.5), at(latencies, 0.99), at(update_seconds, 0.5),
               at(update_seconds, 0.99));
-  std::printf("memory: %ld kB after the first round, at most %ld kB\n", first_kb, most_kb);
+  std::printf("memory at the end of each round, kB:");
+  for (const long kb : round_kb) std::printf(" %ld", kb);
+  std::printf("\n");
 }
 
 }  // namespace

@@ -63,8 +63,9 @@ def check(number):
     body = json.loads(body)
     expect(f"scores of number {number}", open(f"{EXPECTED}-{number}").read().split(),
            ["%.9g" % value for value in body["outputs"][0]["data"]])
-    expect("version", json.loads(ask("GET", "/v2/models/ads")[1])["versions"],
-           [body["model_version"]])
+    metadata = json.loads(ask("GET", "/v2/models/ads")[1])
+    expect("version", [body["model_version"]], metadata["versions"])
+    expect("number", number, metadata["parameters"]["number"])
 
 
 server = subprocess.Popen([PROGRAM, f"--follow={FOLLOWED}", "--follow_interval_s=0.02", "--port=0",

@@ -64,6 +64,11 @@ for number in 1 7 14 21; do
   cmp <(tail --lines=+2 predicted/predictions.csv | cut --delimiter=, --fields=3) work/scores-$number ||
     fail "number $number: other bits than mode predict"
 done
+# Without some deltas it takes the next base, and goes on.
+cp --recursive published gaps
+rm --recursive gaps/delta-000000000[3-9]
+"$client" gaps jumped values scores >log 2>&1 || fail "a missed delta: $(cat log)"
+cmp work/scores-9 jumped/scores-9 && cmp work/scores-12 jumped/scores-12 || fail "a missed delta: other bits"
 # A base is a model like others.
 "$trainer" --mode=verify --model=published/base-0000000009 >log 2>&1 || fail "verify: $(cat log)"
 expect_line 2 'a published delta, which is no whole model' "$trainer" --mode=verify --model=published/delta-0000000009

@@ -112,7 +112,9 @@ struct PublicationWriter::State {
       : view(view), communicator(*communicator) {}
 
   Status Write();
+  std::string PathOf(bool is_delta) const;
   Status WriteFolder(bool is_delta, RowShare* rows);
+  void RemoveUnfinished() const;
   Status RemoveOld() const;
 
   const StateView view;
@@ -133,12 +135,23 @@ struct PublicationWriter::State {
   Status status;      // the thread's until done
 };
 
+std::string PublicationWriter::State::PathOf(bool is_delta) const {
+  const int64_t number = metadata.publication->number;
+  return folder + "/" + (is_delta ? PublishedDeltaName(number) : PublishedBaseName(number));
+}
+
+void PublicationWriter::State::RemoveUnfinished() const {
+  for (const bool is_delta : {false, true}) {
+    if (const Status removed = RemoveDirectory(PathOf(is_delta) + ".partial"); !removed.ok()) {
+      LOG(WARNING) << removed.message();
+    }
+  }
+}
+
 Status PublicationWriter::State::WriteFolder(bool is_delta, RowShare* rows) {
   CheckpointMetadata of_folder = metadata;
   of_folder.publication->delta = is_delta;
-  const int64_t number = metadata.publication->number;
-  const std::string path =
-      folder + "/" + (is_delta ? PublishedDeltaName(number) : PublishedBaseName(number));
+  const std::string path = PathOf(is_delta);
   const std::string partial = path + ".partial";
   ELASTOR_RETURN_IF_ERROR(RemoveDirectory(partial));
   ELASTOR_RETURN_IF_ERROR(MakeOwnDirectory(partial));
@@ -225,6 +238,7 @@ Status PublicationWriter::Start(const std::string& folder, const CheckpointMetad
   if (state.done) return OkStatus();
   state.thread = StartThread(1, 1, "publishing", [&state] {
     Status written = state.Write();
+    if (!written.ok()) state.RemoveUnfinished();
     const std::lock_guard lock(state.mutex);
     state.status = std::move(written);
     state.done = true;

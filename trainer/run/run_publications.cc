@@ -123,6 +123,7 @@ Status RunPublications::AtEnd(const ControlRecord& control) {
 }
 
 Status RunPublications::Compare(const ControlRecord& control) {
+  begun_ = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(const std::string digest,
                            WeightsDigest(context_.State(), *context_.communicator));
   if (digest != last_.digest) {
@@ -149,6 +150,7 @@ Status RunPublications::Publish(const ControlRecord& control) {
   next.step = control.step();
   next.run = run_;
   next.follows = last_.result;
+  begun_ = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(next.digest, WeightsDigest(context_.State(), *context_.communicator));
   next.has_base = !deltas || (next.number - 1) % config_.base_every() == 0;
   return Start(next, {.base = next.has_base, .delta = deltas}, control);
@@ -157,7 +159,6 @@ Status RunPublications::Publish(const ControlRecord& control) {
 Status RunPublications::Start(const Last& next, const PublicationWriter::Parts& parts,
                               const ControlRecord& control) {
   ELASTOR_RETURN_IF_ERROR(Finish());
-  const Clock::time_point start = Clock::now();
   // What does not depend on ranks, nor on evaluations that a signal may have put off.
   ControlRecord record;
   record.set_step(control.step());
@@ -179,7 +180,7 @@ Status RunPublications::Start(const Last& next, const PublicationWriter::Parts& 
                                         verified ? context_.experiment.data().path() : "",
                                         config_.keep_bases()));
   char seconds[32];
-  std::snprintf(seconds, sizeof(seconds), "%.3f", SecondsSince(start));
+  std::snprintf(seconds, sizeof(seconds), "%.3f", SecondsSince(begun_));
   context_.log->ShowFrequentLine(StrCat("publishing number ", next.number, " of step ", next.step,
                                         parts.delta ? ", a delta" : "",
                                         parts.base ? ", a base" : "", ", blocked ", seconds, " s"));

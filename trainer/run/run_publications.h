@@ -8,6 +8,7 @@
 #include <string>
 
 #include "configs/proto/control.pb.h"
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/process/claimed_folder.h"
 #include "trainer/checkpoint/publication.h"
@@ -65,6 +66,7 @@ class RunPublications {
   std::optional<ClaimedFolder> claimed_;  // on rank 0
   std::string run_;
   Last last_;
+  Clock::time_point begun_;  // when training began to wait for the publication under way
 };
 
 }  // namespace elastor
