@@ -147,8 +147,11 @@ void RowCollector::AddRow(size_t history, const ParsedChunk& parsed, const uint6
   std::string text;
   if (!value.empty() && (!where || where->Holds(parsed.TextOf(columns[1])))) {
     PutText(value, &text);
-    const int beside = schema_.history(static_cast<int>(history)).beside_size();
-    for (int i = 0; i < beside; ++i) PutText(parsed.TextOf(columns[3 + i]), &text);
+    const uint64_t* column = columns + 3;
+    for (const HistoryColumn& beside : schema_.history(static_cast<int>(history)).beside()) {
+      PutText(beside.time_gap() ? std::to_string(row.time) : parsed.TextOf(*column), &text);
+      ++column;
+    }
   }
   const XXH128_hash_t hash = XXH3_128bits(user.data(), user.size());
   row.user = {hash.high64, hash.low64};

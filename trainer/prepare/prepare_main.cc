@@ -23,6 +23,7 @@
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/progress_line.h"
 #include "trainer/prepare/schema_file.h"
+#include "trainer/prepare/synthetic/planted_log.h"
 
 DEFINE_string(schema, "", "what the raw files look like (a Schema in protobuf text format)");
 DEFINE_string(guess, "",
@@ -118,6 +119,15 @@ Status RunGuess() {
   return WriteToStdout(text);
 }
 
+// Makes a raw log, and no prepared set.
+Status RunPlantedLog(const Synthetic& plan) {
+  if (FLAGS_output_dir.empty()) return UserError("--output_dir is missing");
+  ELASTOR_ASSIGN_OR_RETURN(const PlantedLogReport report, WritePlantedLog(plan, FLAGS_output_dir));
+  return WriteToStdout(Format("rows=%lld\nbest_auc=%.6f\nbest_gauc=%.6f\n",
+                              static_cast<long long>(report.rows), report.best_auc,
+                              report.best_gauc));
+}
+
 Status Run() {
   if (FLAGS_schema.empty()) return UserError("--schema is missing");
   if (!FLAGS_label.empty())
@@ -136,6 +146,9 @@ Status Run() {
   ProgressLine progress;
   PrepareOptions options;
   ELASTOR_ASSIGN_OR_RETURN(options.schema, ReadSchemaFile(FLAGS_schema));
+  if (options.schema.synthetic().log() != Synthetic::NONE) {
+    return RunPlantedLog(options.schema.synthetic());
+  }
   options.inputs = InputsOf(FLAGS_input);
   options.validation_inputs = InputsOf(FLAGS_validation_input);
   options.test_inputs = InputsOf(FLAGS_test_input);

@@ -331,6 +331,15 @@ Status CheckPlace(const Schema& schema, int number) {
                    (schema.history().empty() ? "" : ", or a history"));
 }
 
+// What a field makes of the row's time needs it.
+Status CheckTimeIsEarlier(const Schema& schema, int number, const std::string& what) {
+  const auto* begin = schema.fields().data();
+  const bool earlier = std::any_of(begin, begin + number,
+                                   [](const Field* field) { return field->type() == Field::TIME; });
+  if (earlier) return OkStatus();
+  return UserError(what + " is up to the row's time; expected the field of type TIME before it");
+}
+
 // Gives a field that reads a history its length.
 Status ResolveHistory(Schema* schema, int number) {
   Field& field = *schema->mutable_fields(number);
@@ -341,8 +350,9 @@ Status ResolveHistory(Schema* schema, int number) {
   }
   const History& history = schema->history(place->history);
   if (!field.has_max_length()) field.set_max_length(LengthOf(history));
-  const bool beside = place->place > 0;
-  const std::string& of = beside ? history.beside(place->place - 1).of() : history.of();
+  if (place->time_gap) ELASTOR_RETURN_IF_ERROR(CheckTimeIsEarlier(*schema, number, "time_gap"));
+  const bool beside = place->place > 0 && !place->time_gap;
+  const std::string& of = place->place > 0 ? history.beside(place->place - 1).of() : history.of();
   for (const Field& other : schema->fields()) {
     if (field.shares().empty() || other.name() != field.shares()) continue;
     const std::string& column = other.column().empty() ? other.name() : other.column();
@@ -386,6 +396,10 @@ Status CheckField(const Schema& schema, int number) {
   ELASTOR_RETURN_IF_ERROR(CheckEncoding(field));
   ELASTOR_RETURN_IF_ERROR(CheckBag(field, schema));
   ELASTOR_RETURN_IF_ERROR(CheckLabel(field, schema));
+  if (field.transform() == Field::AGE || field.transform() == Field::DAYS_SINCE) {
+    ELASTOR_RETURN_IF_ERROR(
+        CheckTimeIsEarlier(schema, number, Field::Transform_Name(field.transform())));
+  }
   return CheckPlace(schema, number);
 }
 
@@ -492,9 +506,11 @@ Status CheckHistory(const Schema& schema, const History& history) {
   if (length < 1 || length > kMostHistoryLength) {
     return Wrong("max_length", std::to_string(length), "1 to 65536");
   }
-  const auto of_is_missing = [](const HistoryColumn& beside) { return beside.of().empty(); };
-  if (std::ranges::any_of(history.beside(), of_is_missing)) {
-    return UserError("beside: of is missing; expected a column of the rows");
+  for (const HistoryColumn& beside : history.beside()) {
+    if (beside.of().empty() == beside.time_gap()) continue;
+    return UserError(beside.time_gap()
+                         ? "beside: of and time_gap are both given; expected one of them"
+                         : "beside: of is missing; expected a column of the rows");
   }
   return OkStatus();
 }
@@ -763,6 +779,12 @@ Status CheckSyntheticPlan(Schema* schema) {
       return UserError("synthetic.interests must be 1 to ids_per_field for HISTORY");
     }
     if (plan.labels() > 1) return UserError("synthetic.labels must be 1 for HISTORY");
+    if (plan.log() != Synthetic::NONE && schema->has_split()) {
+      return UserError(
+          "synthetic: a log has no split; expected it in the schema that reads the log");
+    }
+  } else if (plan.log() != Synthetic::NONE) {
+    return UserError("synthetic.log is for HISTORY");
   } else if (plan.users() != 0 || plan.history_length() != 0 || plan.interests() != 0) {
     return UserError("synthetic: users, history_length and interests are for HISTORY");
   }

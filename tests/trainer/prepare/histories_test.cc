@@ -223,6 +223,30 @@ TEST(HistoriesTest, RowsWithoutLabelsAreInNoHistory) {
   EXPECT_THAT(histories(test, 4, 2), ElementsAre("XYX", "XYX", "-", ""));
 }
 
+// How long before the row each value was, in binary digits of seconds.
+TEST(HistoriesTest, TimeGapsStandBesideTheValues) {
+  PrepareOptions options = OptionsOf(
+      "fields { name: 'y' type: LABEL } fields { name: 'user' type: GROUP }"
+      "fields { name: 't' type: TIME } fields { name: 'item' type: IGNORED }"
+      "fields { name: 'items' column: 'h' type: SEQUENCE encoding: IDENTITY buckets: 10 }"
+      "fields { name: 'gaps' column: 'g' type: SEQUENCE encoding: IDENTITY buckets: 64 }"
+      "history { name: 'h' of: 'item' by: 'user' beside { name: 'g' time_gap: true } }",
+      {WriteScratch("log", "1\tu\t86400\t7\n1\tu\t0\t5\n0\tv\t9\t3\n0\tu\t-1\t4\n1\tu\t1\t9\n")},
+      "out");
+  PreparedWell(options);
+  const Rows rows = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
+  const auto bag = [&](int64_t row, int64_t field) {
+    return std::vector<int64_t>(rows.ids.begin() + rows.offsets[2 * row + field],
+                                rows.ids.begin() + rows.offsets[2 * row + field + 1]);
+  };
+  EXPECT_THAT(bag(0, 0), ElementsAre(4, 5, 9));
+  EXPECT_THAT(bag(0, 1), ElementsAre(17, 17, 17));  // 86,401, 86,400 and 86,399 s
+  EXPECT_THAT(bag(1, 1), ElementsAre(1));
+  EXPECT_THAT(bag(2, 1), ElementsAre());
+  EXPECT_THAT(bag(4, 0), ElementsAre(4, 5));
+  EXPECT_THAT(bag(4, 1), ElementsAre(2, 1));
+}
+
 TEST(HistoriesTest, ConditionsCompareNumbersAndTexts) {
   const auto holds = [](const std::string& where, const char* text) {
     const auto condition = RowCondition::Parse(where);
@@ -312,6 +336,19 @@ TEST(HistoriesTest, MistakesAreOneLine) {
                  shared + "fields { name: 'h' type: SEQUENCE } fields { name: 'b' type: SEQUENCE "
                           "encoding: IDENTITY buckets: 9 } "),
       HasSubstr("expected another, as values of `beside` may be missing"));
+  const std::string gap =
+      "history { name: 'h' of: 'item' by: 'user' beside { name: 'g' time_gap: "
+      "true of: 'item' } } ";
+  const std::string both =
+      "fields { name: 'h' type: SEQUENCE } fields { name: 'g' type: SEQUENCE } ";
+  EXPECT_EQ(message_of(gap, shared + both),
+            "s: history h: beside: of and time_gap are both given; expected one of them");
+  EXPECT_EQ(
+      message_of("history { name: 'h' of: 'item' by: 'user' beside { name: 'g' time_gap: true "
+                 "} } ",
+                 both + shared),
+      "s: field g: time_gap is up to the row's time; expected the field of type TIME before "
+      "it");
 }
 
 // The rows of long histories come in small chunks, and the first one holds the lines to skip.

@@ -115,5 +115,10 @@ def parse_schema(text, where):
             f"{where}: layout {schema.layout}; expected one of: " + ", ".join(_LAYOUTS)
         )
     for field in schema.fields:
+        if field.transform in ("AGE", "DAYS_SINCE"):
+            raise ElastorError(
+                f"{where}: field {field.name}: {field.transform} is not made here; "
+                "expected rows that the trainer's mode predict encodes"
+            )
         schema.by_name[field.name] = field
     return schema

@@ -154,6 +154,10 @@ StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables
     }
     ELASTOR_RETURN_IF_ERROR(add("of", history.of()));
     for (const HistoryColumn& beside : history.beside()) {
+      if (beside.time_gap()) {
+        columns.of_events.push_back(-1);
+        continue;
+      }
       ELASTOR_RETURN_IF_ERROR(add("of", beside.of()));
     }
   }

@@ -64,7 +64,7 @@ std::vector<HistoryPlace> HistoryPlaces(const Schema& schema) {
     const int values = 1 + history.beside_size();
     places.push_back({i, 0, values, history.name()});
     for (int j = 0; j < history.beside_size(); ++j) {
-      places.push_back({i, j + 1, values, history.beside(j).name()});
+      places.push_back({i, j + 1, values, history.beside(j).name(), history.beside(j).time_gap()});
     }
   }
   return places;

@@ -40,6 +40,7 @@ struct HistoryPlace {
   int place = 0;       // of its value among those of one row
   int values = 1;      // of one row
   std::string column;  // its name
+  bool time_gap = false;
 };
 
 // The columns that all histories of the schema make, in their order.

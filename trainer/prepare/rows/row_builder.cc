@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -189,13 +190,31 @@ bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
   return true;
 }
 
-bool RowBuilder::AddHistory(const FieldPlan& field, std::string_view texts, int place, int values) {
+bool RowBuilder::AddHistory(const FieldPlan& field, std::string_view texts,
+                            const HistoryPlace& from) {
   column_ = texts;
-  for (int at = 0; !texts.empty(); at = at + 1 == values ? 0 : at + 1) {
+  int64_t row_time = 0;
+  if (from.time_gap && !RowTime(field, &row_time)) return false;
+  for (int at = 0; !texts.empty(); at = at + 1 == from.values ? 0 : at + 1) {
     const std::string_view text = TakeText(&texts);
-    if (at == place && !AddToBag(field, text)) return false;
+    if (at != from.place) continue;
+    int64_t time = 0;
+    if (!from.time_gap) {
+      if (!AddToBag(field, text)) return false;
+    } else if (ParseInteger(text, &time)) {
+      const auto gap = static_cast<uint64_t>(row_time) - static_cast<uint64_t>(time);
+      if (!AddToBag(field, IntegerText(std::bit_width(gap)).view())) return false;
+    }
   }
   EndBag(field);
+  return true;
+}
+
+bool RowBuilder::RowTime(const FieldPlan& field, int64_t* time) {
+  if (std::ssize(chunk_->times) <= chunk_->rows) {
+    return Fail(StrCat("field ", field.name, ": found no TIME of the row, expected its column"));
+  }
+  *time = chunk_->times.back();
   return true;
 }
 
@@ -241,6 +260,13 @@ bool RowBuilder::Make(const FieldPlan& field, std::string_view text, int64_t* va
   }
   int64_t seconds;
   if (!ParseTime(text, field.time_format, &seconds)) return FailTime(field, text);
+  if (field.transform == Field::AGE || field.transform == Field::DAYS_SINCE) {
+    int64_t time;
+    if (!RowTime(field, &time)) return false;
+    *value =
+        field.transform == Field::AGE ? YearsBetween(seconds, time) : DaysBetween(seconds, time);
+    return true;
+  }
   *value = field.transform == Field::HOUR    ? HourOf(seconds)
            : field.transform == Field::DAY   ? DayOf(seconds)
            : field.transform == Field::MONTH ? MonthOf(seconds)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "configs/proto/schema.pb.h"
+#include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/rows/parsed_chunk.h"
 
 namespace elastor {
@@ -53,9 +54,8 @@ class RowBuilder {
   // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's, or lives
   // as long as the chunk.
   bool Add(const FieldPlan& field, std::string_view text);
-  // Adds one value of each of several rows. `values` are the texts of one row; `place` is the
-  // number of the one to add. REQUIRES: `texts` lives as long as the chunk.
-  bool AddHistory(const FieldPlan& field, std::string_view texts, int place, int values);
+  // Adds one value of each of several rows. REQUIRES: `texts` lives as long as the chunk.
+  bool AddHistory(const FieldPlan& field, std::string_view texts, const HistoryPlace& from);
   // Adds what a history depends on. REQUIRES: as Add.
   void AddEvent(std::string_view text);
 
@@ -93,6 +93,7 @@ class RowBuilder {
   bool AddWeight(const FieldPlan& field, std::string_view text);
   bool AddTime(const FieldPlan& field, std::string_view text);
   bool Make(const FieldPlan& field, std::string_view text, int64_t* value);
+  bool RowTime(const FieldPlan& field, int64_t* time);
   bool Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids);
   // Returns where a value stands: in the chunk's text, in a column outside of it or, made here,
   // behind the text.

@@ -559,7 +559,7 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
       const HistoryPlace& from = history_places[kFirstCell - field.column - table_cells];
       const size_t history = from.history;
       if (history < beside->histories.size()) text = beside->histories[history];
-      if (row->AddHistory(field, text, from.place, from.values)) continue;
+      if (row->AddHistory(field, text, from)) continue;
     } else {
       text = text_of(field.column);
       const bool is_list = !is_cell && found.is_list(field.column);

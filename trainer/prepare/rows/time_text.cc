@@ -316,4 +316,18 @@ int64_t DayOf(int64_t seconds) { return static_cast<unsigned>(DateOf(seconds).da
 
 int64_t MonthOf(int64_t seconds) { return static_cast<unsigned>(DateOf(seconds).month()); }
 
+int64_t YearsBetween(int64_t from, int64_t to) {
+  const auto year_of = [](int64_t seconds) { return static_cast<int>(DateOf(seconds).year()); };
+  const auto in_year = [](int64_t seconds) {
+    const int64_t of_day = (seconds % kDaySeconds + kDaySeconds) % kDaySeconds;
+    return (MonthOf(seconds) * 32 + DayOf(seconds)) * kDaySeconds + of_day;
+  };
+  return year_of(to) - year_of(from) - (in_year(to) < in_year(from));
+}
+
+int64_t DaysBetween(int64_t from, int64_t to) {
+  const int64_t seconds = to - from;
+  return seconds / kDaySeconds - (seconds % kDaySeconds < 0);
+}
+
 }  // namespace elastor

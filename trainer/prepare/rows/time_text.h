@@ -32,6 +32,9 @@ int64_t HourOf(int64_t seconds);        // 0..23
 int64_t WeekdayOf(int64_t seconds);     // 0 = Monday .. 6
 int64_t DayOf(int64_t seconds);         // of the month, 1..31
 int64_t MonthOf(int64_t seconds);       // 1..12
+// Whole years, by the calendar, and days of 86,400 s from one time to another; rounded down.
+int64_t YearsBetween(int64_t from, int64_t to);
+int64_t DaysBetween(int64_t from, int64_t to);
 
 }  // namespace elastor
 

@@ -232,6 +232,25 @@ TEST(RowParserTest, DayAndMonthOfATime) {
   EXPECT_EQ(chunk.ids[1], 10u);
 }
 
+// Up to the row's time: born on 29 February 2000 and seen on 28 February and 1 March 2001; born
+// after the row; a missing date.
+TEST(RowParserTest, AgesOfARow) {
+  const std::string born = " column: 'born' time_format: ISO_8601 type: CATEGORICAL transform: ";
+  const ParsedChunk chunk =
+      ParseText(std::string(kLabel) +
+                    "fields { name: 't' type: TIME time_format: ISO_8601 } fields { name: 'born' "
+                    "type: IGNORED }"
+                    "fields { name: 'age'" +
+                    born + "AGE } fields { name: 'days'" + born + "DAYS_SINCE }",
+                "1\t2001-02-28T23:59:59Z\t2000-02-29T00:00:00Z\n"
+                "1\t2001-03-01T00:00:00Z\t2000-02-29T00:00:00Z\n"
+                "1\t2001-03-01T11:00:00Z\t2001-03-01T12:00:00Z\n"
+                "1\t2001-03-01T11:00:00Z\t\n");
+  std::vector<std::string> found;
+  for (const uint64_t id : chunk.ids) found.emplace_back(chunk.TextOf(id));
+  EXPECT_THAT(found, ElementsAre("0", "365", "1", "366", "-1", "-1", "", ""));
+}
+
 TEST(RowParserTest, TimesAsText) {
   EXPECT_EQ(TimeText(1413871199), "2014-10-21 05:59:59");
   EXPECT_EQ(TimeText(-1), "1969-12-31 23:59:59");

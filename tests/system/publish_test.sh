@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Scorers that follow a run's publications: after each of them the updated model, a fresh one and mode
+# predict on the run's state of that step have the same bits, with restarts on other ranks in between.
+# Damaged publications are refused. Threads score while versions come. A server follows, too.
+# Arguments: the trainer, prepare, follow_client, elastor_serve.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+client=$PWD/$3
+server=$PWD/$4
+follow_server=$(cd "$(dirname "$0")" && pwd)/follow_server.py
+source "$(dirname "$0")/spread_run.sh"
+cd "$TEST_TMPDIR" || exit 1
+
+# make_rows SEED ROWS
+make_rows() {
+  awk -v seed="$1" -v rows="$2" 'BEGIN {
+    srand(seed)
+    for (i = 0; i < rows; ++i) {
+      user = int(rand() * rand() * 400); item = int(rand() * 60); price = rand() * 20
+      logit = (user % 5 - 2) * 0.8 + (item % 7 - 3) * 0.5 + (price - 10) * 0.1
+      printf "%d\tu%d\ti%d\t%.2f\n", rand() < 1 / (1 + exp(-logit)), user, item, price
+    }
+  }'
+}
+make_rows 1 2000 >train.tsv
+make_rows 2 200 >test.tsv
+cut --fields=2- test.tsv >values
+cat >schema.textproto <<'SCHEMA'
+name: "tsv"
+layout: DELIMITED
+fields { name: "click" type: LABEL }
+fields { name: "user" type: CATEGORICAL }
+fields { name: "item" type: CATEGORICAL }
+fields { name: "price" type: NUMERIC }
+SCHEMA
+cat >tiny.textproto <<'EXPERIMENT'
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 } }
+embedding { width: 3 }
+optimizer { learning_rate: 0.01 }
+training { batch_size: 64 epochs: 2 }
+spectrum { disabled: true }
+parallel { virtual_shards: 8 }
+checkpoint { every_steps: 3 keep: 100 }
+publish { path: "published" every_steps: 3 base_every: 8 keep_bases: 9 }
+EXPERIMENT
+"$prepare" --schema=schema.textproto --input=train.tsv --test_input=test.tsv --output_dir=data >log 2>&1 ||
+  fail "prepare: $(cat log)"
+# train RANKS FLAGS...
+train() {
+  on_ranks "$1" "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=run "${@:2}" >log 2>&1 ||
+    fail "train on $1 ranks: $(cat log)"
+}
+train 2 --set=training.max_steps=20
+train 1 --resume --set=training.max_steps=40
+train 3 --resume
+
+"$client" published work values scores || fail 'the updated model'
+for number in 1 7 14 21; do
+  rm --recursive --force predicted
+  "$trainer" --mode=predict --model="$(printf 'run/checkpoints/step-%010d' $((number * 3)))" --set=data.path=data \
+    --split=test --output_dir=predicted >log 2>&1 || fail "predict: $(cat log)"
+  cmp <(tail --lines=+2 predicted/predictions.csv | cut --delimiter=, --fields=3) work/scores-$number ||
+    fail "number $number: other bits than mode predict"
+done
+# Without some deltas it takes the next base, and goes on.
+cp --recursive published gaps
+rm --recursive gaps/delta-000000000[3-9]
+"$client" gaps jumped values scores >log 2>&1 || fail "a missed delta: $(cat log)"
+cmp work/scores-9 jumped/scores-9 && cmp work/scores-12 jumped/scores-12 || fail "a missed delta: other bits"
+# A base is a model like others.
+"$trainer" --mode=verify --model=published/base-0000000009 >log 2>&1 || fail "verify: $(cat log)"
+expect_line 2 'a published delta, which is no whole model' "$trainer" --mode=verify --model=published/delta-0000000009
+
+"$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=other --set=publish.path=other_published \
+  --set=training.seed=7 >log 2>&1 || fail "another run: $(cat log)"
+"$client" published damaged values damage 1 60 other_published >log 2>&1 || fail "damages: $(cat log)"
+"$client" published loaded values load 2 20 1 >log 2>&1 || fail "load: $(cat log)"
+python3 "$follow_server" "$server" published followed values work/scores || fail 'elastor_serve --follow'
+expect_line 2 '--model and --follow: expected one of them' "$server" --model=run/model --follow=published
+exit "$((failures > 0))"
