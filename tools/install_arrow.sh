@@ -14,6 +14,10 @@ hash=39cb0f2418282c24bea6ceda77b03e5a8f0a5766b63a8bf194d4e2a2c423548c
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/elastor/arrow
 [[ $(cat "$folder/hash" 2>/dev/null) != "$hash" ]] || exit 0
 
+if ! python3 -m pip --version >/dev/null 2>&1; then
+  echo "$0: python3 has no pip; expected Debian's package python3-pip, or another pip" >&2
+  exit 2
+fi
 mkdir -p "$(dirname "$folder")"
 made=$(mktemp --directory "$folder.XXXXXX")
 trap 'rm -rf "$made"' EXIT

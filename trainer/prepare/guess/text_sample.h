@@ -23,8 +23,8 @@ struct TextSample {
   bool whole = true;     // the lines are all that the files have
   // Of Parquet and Arrow files, whose rows stand here as CSV behind a header: which columns are
   // lists, whose items stand between bars; empty: text.
-  std::vector<bool> lists;
-  std::string left_out;  // lines of comments about columns that no field reads
+  std::vector<bool> lists = {};
+  std::string left_out = {};  // lines of comments about columns that no field reads
 
   int64_t bytes() const;  // of all lines, an ending counted as one byte
 };
