@@ -44,7 +44,9 @@ StatusOr<std::vector<Use>> UsesOf(const Schema& schema) {
     const std::string reader = HistoryName(history).substr(0, HistoryName(history).find(':'));
     uses.push_back({history.by(), reader});
     uses.push_back({history.of(), reader});
-    for (const HistoryColumn& beside : history.beside()) uses.push_back({beside.of(), reader});
+    for (const HistoryColumn& beside : history.beside()) {
+      if (!beside.time_gap()) uses.push_back({beside.of(), reader});
+    }
     if (history.where().empty()) continue;
     ELASTOR_ASSIGN_OR_RETURN(const RowCondition where, RowCondition::Parse(history.where()));
     uses.push_back({where.column(), reader});
