@@ -263,10 +263,11 @@ Status CheckBag(const Field& field, const Schema& schema) {
   ELASTOR_RETURN_IF_ERROR(CheckBetween("separator", field.separator(), 1));
   if (!IsBag(field.type())) {
     if (!field.has_max_length() && field.separator().empty() && field.pooling() == Field::SUM &&
-        field.list() == Field::PLAIN) {
+        field.list() == Field::PLAIN && !field.keep_missing()) {
       return OkStatus();
     }
-    return UserError("max_length, separator, list and pooling are for MULTI_HOT and SEQUENCE");
+    return UserError(
+        "max_length, separator, list, keep_missing and pooling are for MULTI_HOT and SEQUENCE");
   }
   if (field.list() == Field::BRACKETS && !field.separator().empty()) {
     return UserError(
@@ -274,6 +275,12 @@ Status CheckBag(const Field& field, const Schema& schema) {
   }
   if (field.list() != Field::PLAIN && !HasColumns(schema)) {
     return UserError("list is for " + LayoutsOfColumns());
+  }
+  if (field.keep_missing() && !HasColumns(schema)) {
+    return UserError("keep_missing is for " + LayoutsOfColumns());
+  }
+  if (field.keep_missing() && field.encoding() == Field::IDENTITY) {
+    return Wrong("encoding", "IDENTITY", "another, as keep_missing gives missing values an id");
   }
   const std::string separator = field.separator().empty() ? "|" : field.separator();
   const bool separated = HasColumns(schema) && field.list() != Field::BRACKETS;

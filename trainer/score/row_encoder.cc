@@ -101,7 +101,11 @@ bool Fits(const PreparePlan& plan, const DataEncoding& encoding) {
 Schema WithGivenHistories(Schema schema) {
   for (const HistoryPlace& place : HistoryPlaces(schema)) {
     for (Field& field : *schema.mutable_fields()) {
-      if (!schema.header() && field.column() == place.column) field.clear_column();
+      const bool by_name = schema.header() && field.column().empty();
+      if ((by_name ? field.name() : field.column()) != place.column) continue;
+      // Values of `beside` may be missing, but their places are those of the others.
+      if (place.place > 0 && !place.time_gap) field.set_keep_missing(true);
+      if (!schema.header()) field.clear_column();
     }
   }
   schema.clear_history();

@@ -86,7 +86,7 @@ class IdEncoder:
         field = self._field
         if field.is_bag:
             texts = text if isinstance(text, list) else self._items(text)
-            ids = [self._id_of_raw(value) for value in texts if value]
+            ids = [self._id_of_raw(value) for value in texts if value or field.keep_missing]
             return ids[: field.max_length] if field.type == "MULTI_HOT" else ids[-field.max_length :]
         return self._id_of_raw(text)
 
@@ -97,7 +97,7 @@ class IdEncoder:
             if items is None:
                 raise BadValue(text, "a list in brackets such as ['a', 'b'] or [1, 2]")
             return items
-        items = text.split(field.separator)
+        items = text.split(field.separator) if text else []
         return [item.strip(b" \t") for item in items] if field.list_form == "TRIMMED" else items
 
     def _id_of_raw(self, text):

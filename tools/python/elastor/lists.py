@@ -36,7 +36,10 @@ def _unescaped(text):
 
 
 def bracket_items(text):
-    """Returns the items of ['a', "b"], [1, 2], (1, 2), {1, 2}, or None if the text is no such list."""
+    """Returns the items of ['a', "b"], [1, 2], (1, 2), {1, 2}; None if the text is no such list.
+
+    Missing ones (None, null, nan) are empty.
+    """
     text = text.strip(b" \t")
     if len(text) < 2 or text[:1] + text[-1:] not in (b"[]", b"()", b"{}"):
         return None
@@ -48,7 +51,7 @@ def bracket_items(text):
             item = _unescaped(match[1] if match[1] is not None else match[2])
             if item is None:
                 return None
-            items += [item] if item else []
+            items.append(item)
         else:
             match = _BARE.match(rest)
             if match is None:
@@ -57,8 +60,8 @@ def bracket_items(text):
             words = re.split(rb"[ \t\r\n]+", whole)
             if all(parse_number(word) is not None for word in words):
                 items += words
-            elif whole not in (b"None", b"null", b"nan", b"NaN"):
-                items.append(whole)
+            else:
+                items.append(b"" if whole in (b"None", b"null", b"nan", b"NaN") else whole)
         rest = rest[match.end() :].lstrip(_BLANKS)
         if rest.startswith(b","):
             rest = rest[1:].lstrip(_BLANKS)

@@ -26,6 +26,7 @@ class Field:
     time_format: str
     any_value: bool
     list_form: str
+    keep_missing: bool
 
     @property
     def is_bag(self):
@@ -93,6 +94,7 @@ def _field(fields):
         time_format=_one(fields, "time_format", "UNIX_SECONDS"),
         any_value=_one(fields, "any_value", "false") == "true",
         list_form=_one(fields, "list", "PLAIN"),
+        keep_missing=_one(fields, "keep_missing", "false") == "true",
     )
 
 
@@ -114,7 +116,15 @@ def parse_schema(text, where):
         raise ElastorError(
             f"{where}: layout {schema.layout}; expected one of: " + ", ".join(_LAYOUTS)
         )
+    beside = {
+        _one(column, "name", "")
+        for history in fields.get("history", [])
+        for column in history.get("beside", [])
+        if _one(column, "time_gap", "false") != "true"
+    }
     for field in schema.fields:
+        if (field.column or (schema.header and field.name)) in beside:
+            field.keep_missing = True
         if field.transform in ("AGE", "DAYS_SINCE"):
             raise ElastorError(
                 f"{where}: field {field.name}: {field.transform} is not made here; "

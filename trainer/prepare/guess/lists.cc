@@ -185,6 +185,7 @@ ListFinding FindBrackets(const SampleColumn& column) {
       continue;
     }
     rows += count;
+    std::erase(items, "");
     found.longest = std::max(found.longest, static_cast<int64_t>(items.size()));
     for (const std::string& item : items) {
       double number;

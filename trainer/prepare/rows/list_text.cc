@@ -77,7 +77,7 @@ class ListReader {
     }
     if (text_.empty()) return false;
     text_.remove_prefix(1);
-    if (!item.empty()) items_->push_back(std::move(item));
+    items_->push_back(std::move(item));
     return true;
   }
 
@@ -134,8 +134,9 @@ class ListReader {
     const std::string_view whole = item.substr(0, item.find_last_not_of(kBlanks) + 1);
     if (numbers) {
       items_->insert(items_->end(), words.begin(), words.end());
-    } else if (whole != "None" && whole != "null" && whole != "nan" && whole != "NaN") {
-      items_->emplace_back(whole);
+    } else {
+      const bool missing = whole == "None" || whole == "null" || whole == "nan" || whole == "NaN";
+      items_->emplace_back(missing ? std::string_view() : whole);
     }
     return true;
   }

@@ -69,6 +69,7 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
       positive(field.positive().begin(), field.positive().end()),
       negative(field.negative().begin(), field.negative().end()),
       any_value(field.any_value()),
+      keep_missing(field.keep_missing()),
       column(column) {}
 
 RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels,
@@ -175,16 +176,16 @@ bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
       return FailField(field, text, "a list in brackets such as ['a', 'b'] or [1, 2]");
     }
     for (const std::string& item : items_) {
-      if (!AddToBag(field, item)) return false;
+      if ((field.keep_missing || !item.empty()) && !AddToBag(field, item)) return false;
     }
     text = "";
   }
-  while (!text.empty()) {
-    const size_t size = std::min(text.find(field.separator), text.size());
-    std::string_view item = text.substr(0, size);
+  for (size_t at = 0; at <= text.size() && !text.empty();) {
+    const size_t end = std::min(text.find(field.separator, at), text.size());
+    std::string_view item = text.substr(at, end - at);
     if (field.list == Field::TRIMMED) item = TrimBlanks(item);
-    if (!item.empty() && !AddToBag(field, item)) return false;
-    text.remove_prefix(std::min(size + 1, text.size()));
+    if ((field.keep_missing || !item.empty()) && !AddToBag(field, item)) return false;
+    at = end + 1;
   }
   EndBag(field);
   return true;

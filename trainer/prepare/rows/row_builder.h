@@ -35,6 +35,7 @@ struct FieldPlan {
   std::vector<std::string> positive;
   std::vector<std::string> negative;
   bool any_value;
+  bool keep_missing;
   // From 0; the label of LIBSVM is column 0; -1: pairs tell the field; -2, -3, ...: cells of side
   // tables, then histories.
   int64_t column;

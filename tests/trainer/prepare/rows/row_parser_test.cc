@@ -232,6 +232,19 @@ TEST(RowParserTest, DayAndMonthOfATime) {
   EXPECT_EQ(chunk.ids[1], 10u);
 }
 
+TEST(RowParserTest, MissingValuesKeepTheirPlaces) {
+  const std::string bag = " type: SEQUENCE keep_missing: true ";
+  const ParsedChunk chunk =
+      ParseText(std::string(kLabel) + "fields { name: 'a'" + bag + "} fields { name: 'b'" + bag +
+                    "list: BRACKETS } fields { name: 'c'" + bag + "list: TRIMMED }",
+                "1\tx||y|\t[None, 'q', '', nan]\t | z\n1\t\t[]\t \n");
+  EXPECT_EQ(chunk.bad_rows, 0);
+  EXPECT_THAT(chunk.bag_ends, ElementsAre(4, 8, 10, 10, 10, 11));
+  std::vector<std::string> found;
+  for (const uint64_t value : chunk.bags) found.emplace_back(chunk.TextOf(value));
+  EXPECT_THAT(found, ElementsAre("x", "", "y", "", "", "q", "", "", "", "z", ""));
+}
+
 // Up to the row's time: born on 29 February 2000 and seen on 28 February and 1 March 2001; born
 // after the row; a missing date.
 TEST(RowParserTest, AgesOfARow) {

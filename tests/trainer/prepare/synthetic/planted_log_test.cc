@@ -102,6 +102,44 @@ TEST(PlantedLogTest, ItemsFollowTheHistory) {
   EXPECT_GT(found, 1.3 * 870 / 6);
 }
 
+// The schemas of configs/ read the logs that the plans beside them make.
+TEST(PlantedLogTest, CommittedSchemasReadThem) {
+  struct Case {
+    const char* plan;
+    const char* schema;
+    const char* log;
+    int64_t rows_of_each;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"movielens", "movielens/schema", "ratings.csv", 1},
+           {"movielens", "movielens/implicit_schema", "ratings.csv", 5},
+           {"movielens_1m", "movielens/ml_1m_schema", "ratings.dat", 1},
+           {"taobao", "taobao/user_behavior_schema", "UserBehavior.csv", 5},
+           {"kuaivideo", "kuaivideo/interactions_schema", "train_interaction.txt", 1}}) {
+    auto plan = ReadSchemaFile(StrCat("configs/planted/", c.plan, "_log_schema.textproto"));
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    plan->mutable_synthetic()->set_rows(2000);
+    plan->mutable_synthetic()->set_users(40);
+    const std::string folder = ScratchPath("log");
+    ASSERT_TRUE(WritePlantedLog(plan->synthetic(), folder).ok());
+    auto schema = ReadSchemaFile(StrCat("configs/", c.schema, ".textproto"));
+    ASSERT_TRUE(schema.ok()) << schema.status().message();
+    for (Lookup& lookup : *schema->mutable_lookup()) {
+      lookup.set_file(folder + "/" + lookup.file());
+    }
+    PrepareOptions options;
+    options.schema = *schema;
+    options.inputs = {folder + "/" + c.log};
+    options.output_dir = ScratchPath("out");
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->bad_rows, 0) << c.schema;
+    EXPECT_EQ(report->rows[0] + report->rows[1] + report->rows[2], 2000 * c.rows_of_each);
+    EXPECT_NEAR(static_cast<double>(report->rows[2]), 200.0 * c.rows_of_each, 50) << c.schema;
+    for (const auto& [name, missing] : report->missing_keys) EXPECT_EQ(missing, 0) << name;
+  }
+}
+
 TEST(PlantedLogTest, BestAucIsThatOfTheScores) {
   // With no signal, scores are equal.
   Synthetic plan = PlanOf("KUAIVIDEO", 4000);
