@@ -91,5 +91,14 @@ tail --lines=1 log
 "$client" published loaded values load "${load[@]}" >log 2>&1 || fail "load: $(cat log)"
 cat log
 python3 "$follow_server" "$server" published followed values work/scores || fail 'elastor_serve --follow'
+mkdir renamed
+cp --recursive published/base-0000000001 renamed/base-0000000030
+# refused PATTERN FLAGS...
+refused() {
+  expect_line 2 "$1" "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=refused "${@:2}"
+}
+refused 'publish.path: values: cannot be made' --set=publish.path=values
+refused 'publish.every_steps: 0; expected steps between two publications' --set=publish.every_steps=0
+refused 'base-0000000030: not the publication of this number' --set=publish.path=renamed
 expect_line 2 '--model and --follow: expected one of them' "$server" --model=run/model --follow=published
 exit "$((failures > 0))"

@@ -54,7 +54,10 @@ StatusOr<RunPublications::Last> RunPublications::FindLast() const {
 
 StatusOr<RunPublications::Last> RunPublications::ClaimAndFindLast() {
   constexpr double kPatienceSeconds = 30;  // ranks outlive their mpirun for a moment
-  StatusOr<ClaimedFolder> claimed = ClaimedFolder::Claim(config_.path(), kPatienceSeconds);
+  StatusOr<ClaimedFolder> claimed = ClaimedFolder::Claim(config_.path(), kPatienceSeconds, [this] {
+    WriteToStderr("publish.path: " + WithoutControls(config_.path()) +
+                  ": another process is writing there; waiting for its end\n");
+  });
   if (!claimed.ok()) {
     std::string line = claimed.status().message();
     if (line.starts_with(kOutputFlag)) line.replace(0, kOutputFlag.size(), "publish.path: ");
