@@ -18,6 +18,8 @@ struct EmbeddingOptions {
   int64_t leaves = 1;  // V
   // Whether the tables note which rows change (EmbeddingState::touched).
   bool track_touched = false;
+  // Whether they note which rows steps update (EmbeddingState::unpublished).
+  bool track_unpublished = false;
 };
 
 }  // namespace elastor

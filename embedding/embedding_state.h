@@ -14,17 +14,30 @@
 
 namespace elastor {
 
+// A set of rows that tables mark.
+template <typename T>
+class MarkedRows {
+ public:
+  virtual ~MarkedRows() = default;
+
+  // Takes every row out of the set. Excludes all other calls.
+  virtual void Forget() = 0;
+  // Do what CountRows and ForEachRowOf of EmbeddingState do, for the rows of the set alone.
+  virtual std::vector<int64_t> CountMarkedRows(int table) const = 0;
+  virtual void ForEachMarkedRowOf(
+      int table, const Range& partitions,
+      const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
+};
+
 // The rows that were created, set or updated by an optimizer's step since the last of Forget,
 // construction and EmbeddingState::ForgetRows. The calls work as EmbeddingState's of similar names,
 // for these rows alone.
 template <typename T>
-class TouchedRows {
+class TouchedRows : public MarkedRows<T> {
  public:
-  virtual ~TouchedRows() = default;
-
-  // Marks every row as unchanged. Excludes all other calls. Callers then keep the digest records of
-  // all rows as they are now, so that a step that changes a row need not hash its old contents.
-  virtual void Forget() = 0;
+  // After Forget callers keep the digest records of all rows as they are then, so that a step that
+  // changes a row need not hash its old contents.
+  //
   // Keeps the record of a row that this rank has the primary replica of. Steps, lookups and SetRow
   // may go on meanwhile; excludes the other calls that keep records or read them.
   virtual void KeepRecord(int table, int64_t key, const Digest& record) = 0;
@@ -34,10 +47,6 @@ class TouchedRows {
   // digest of all rows at Forget, subtract KeptRecords(kTouched) and call AddTouchedToDigest: the
   // result is the digest of all rows now, and no other row is read.
   virtual Digest KeptRecords(RowSet set) const = 0;
-  virtual std::vector<int64_t> CountTouchedRows(int table) const = 0;
-  virtual void ForEachTouchedRowOf(
-      int table, const Range& partitions,
-      const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
   virtual void AddTouchedToDigest(Digest* digest) const = 0;
 };
 
@@ -74,6 +83,9 @@ class EmbeddingState {
   // Returns null if the tables do not note touched rows (EmbeddingOptions::track_touched; tables on
   // a device never do).
   virtual TouchedRows<T>* touched() { return nullptr; }
+  // Returns the rows that an optimizer's step updated, or MarkUnpublished named, since Forget; null
+  // if the tables do not note them (EmbeddingOptions::track_unpublished; never on a device).
+  virtual MarkedRows<T>* unpublished() { return nullptr; }
   virtual OptimizerKind optimizer_kind() const = 0;
   virtual ThreadPool* pool() const = 0;
 

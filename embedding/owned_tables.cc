@@ -27,9 +27,12 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
       plan_(plan),
       rank_(rank),
       pool_(pool),
-      track_touched_(options.track_touched) {
+      track_touched_(options.track_touched),
+      track_unpublished_(options.track_unpublished),
+      unpublished_(this) {
   // Its steps use the marks, and change every row anyhow.
-  CHECK(!track_touched_ || !dense()) << "dense-equivalent Adam touches every row at every step";
+  CHECK((!track_touched_ && !track_unpublished_) || !dense())
+      << "dense-equivalent Adam touches every row at every step";
   for (int64_t t = 0; t < layout->tables(); ++t) {
     names_.push_back(Digest::NameSeed("embedding/" + layout->table(t).name));
     stores_.emplace_back(
@@ -239,7 +242,9 @@ template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
                                    const T* gradients, T scale) {
   ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
-    if (track_touched_) stores_[t].Touch({route.owned_keys() + begin, route.owned_keys() + end});
+    const std::span<const int64_t> keys(route.owned_keys() + begin, route.owned_keys() + end);
+    if (track_touched_) stores_[t].Touch(keys);
+    if (track_unpublished_) stores_[t].MarkUnpublished(keys);
     const int64_t width = layout_->width(t);
     const int64_t length = width + Slots(t);
     for (int64_t j = begin; j < end; ++j) {
@@ -335,6 +340,7 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
 template <typename T>
 void OwnedTables<T>::ForgetRows() {
   Forget();
+  unpublished_.Forget();
   for (int64_t t = 0; t < layout_->tables(); ++t) {
     stores_[t].Clear();
     if (dense()) CreateAllRows(t);
@@ -421,12 +427,12 @@ Digest OwnedTables<T>::KeptRecords(RowSet set) const {
 }
 
 template <typename T>
-std::vector<int64_t> OwnedTables<T>::CountTouchedRows(int table) const {
+std::vector<int64_t> OwnedTables<T>::CountMarkedRows(int table) const {
   return Count(RowSet::kTouched, table);
 }
 
 template <typename T>
-void OwnedTables<T>::ForEachTouchedRowOf(
+void OwnedTables<T>::ForEachMarkedRowOf(
     int table, const Range& partitions,
     const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const {
   Visit(RowSet::kTouched, table, partitions, fn);
@@ -436,6 +442,13 @@ template <typename T>
 void OwnedTables<T>::AddTouchedToDigest(Digest* digest) const {
   ForEachRecord(
       RowSet::kTouched, [](int, int64_t, const Digest&) {}, digest);
+}
+
+template <typename T>
+void OwnedTables<T>::MarkUnpublished(const IdRoute& route) {
+  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+    stores_[t].MarkUnpublished({route.owned_keys() + begin, route.owned_keys() + end});
+  });
 }
 
 template <typename T>

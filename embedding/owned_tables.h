@@ -34,7 +34,7 @@ class OwnedTables final : public TouchedRows<T> {
  public:
   // layout, plan and pool outlive the object; all options but tables and fields are used. With
   // dense-equivalent Adam all rows are created here. REQUIRES: with dense-equivalent Adam,
-  // track_touched is false.
+  // track_touched and track_unpublished are false.
   OwnedTables(const EmbeddingLayout* layout, const EmbeddingOptions& options, const ShardPlan* plan,
               int rank, ThreadPool* pool);
 
@@ -75,18 +75,41 @@ class OwnedTables final : public TouchedRows<T> {
   void KeepRecord(int table, int64_t key, const Digest& record) override;
   void KeepRecords(Digest* digest) override;
   Digest KeptRecords(RowSet set) const override;
-  std::vector<int64_t> CountTouchedRows(int table) const override;
-  void ForEachTouchedRowOf(int table, const Range& partitions,
-                           const std::function<void(std::span<const int64_t> keys,
-                                                    const T* const* rows)>& fn) const override;
+  std::vector<int64_t> CountMarkedRows(int table) const override;
+  void ForEachMarkedRowOf(int table, const Range& partitions,
+                          const std::function<void(std::span<const int64_t> keys,
+                                                   const T* const* rows)>& fn) const override;
   void AddTouchedToDigest(Digest* digest) const override;
   bool tracks_touched() const { return track_touched_; }
+
+  // Marks the rows of the owned keys as unpublished.
+  void MarkUnpublished(const IdRoute& route);
+  MarkedRows<T>* unpublished() { return track_unpublished_ ? &unpublished_ : nullptr; }
 
  private:
   // The sums of squares of one thread.
   struct SquaredSums {
     ExactSum gradients;
     ExactSum weights;
+  };
+
+  class Unpublished final : public MarkedRows<T> {
+   public:
+    explicit Unpublished(OwnedTables* tables) : tables_(*tables) {}
+    void Forget() override {
+      for (RowStore<T>& store : tables_.stores_) store.ForgetUnpublished();
+    }
+    std::vector<int64_t> CountMarkedRows(int table) const override {
+      return tables_.Count(RowSet::kUnpublished, table);
+    }
+    void ForEachMarkedRowOf(int table, const Range& partitions,
+                            const std::function<void(std::span<const int64_t> keys,
+                                                     const T* const* rows)>& fn) const override {
+      tables_.Visit(RowSet::kUnpublished, table, partitions, fn);
+    }
+
+   private:
+    OwnedTables& tables_;
   };
 
   T InitialSlot() const;
@@ -140,9 +163,11 @@ class OwnedTables final : public TouchedRows<T> {
   int rank_;
   ThreadPool* pool_;
   bool track_touched_;
+  bool track_unpublished_;
   std::vector<uint64_t> names_;  // name hashes of the tables' records in the digest
 
   std::vector<RowStore<T>> stores_;  // by table
+  Unpublished unpublished_;
 };
 
 }  // namespace elastor

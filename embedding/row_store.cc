@@ -61,6 +61,7 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
                      "rows of embedding table '" + table.name + "'");
   present_ = ZeroPages(BitBytes(rows_), table.name);
   touched_ = ZeroPages(BitBytes(rows_), table.name);
+  unpublished_ = ZeroPages(BitBytes(rows_), table.name);
   groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), table.name);
   records_ = ZeroPages(SizeProduct({rows_, record_bytes()}), table.name);
 }
@@ -134,20 +135,40 @@ void RowStore<T>::SetTouched(int64_t key, bool touched) {
 }
 
 template <typename T>
-void RowStore<T>::Touch(std::span<const int64_t> keys) {
+void RowStore<T>::SetMarks(const ZeroPages& marks, std::span<const int64_t> keys) {
   for (const int64_t key : keys) {
     const int64_t index = IndexOf(key);
     // An atomic write costs more than the look that mostly spares it.
-    if (!TestBit(touched_, index)) AssignBit(touched_, index, true);
+    if (!TestBit(marks, index)) AssignBit(marks, index, true);
   }
 }
 
 template <typename T>
-void RowStore<T>::ForgetTouched() {
-  ForEachGroup({0, rows_}, [this](const Range& group) {
+void RowStore<T>::ClearMarks(const ZeroPages& marks) {
+  ForEachGroup({0, rows_}, [&marks](const Range& group) {
     const int64_t begin = group.begin / kWordBits;
-    std::fill(Words(touched_) + begin, Words(touched_) + BitBytes(group.end) / kWordBytes, 0);
+    std::fill(Words(marks) + begin, Words(marks) + BitBytes(group.end) / kWordBytes, 0);
   });
+}
+
+template <typename T>
+void RowStore<T>::Touch(std::span<const int64_t> keys) {
+  SetMarks(touched_, keys);
+}
+
+template <typename T>
+void RowStore<T>::ForgetTouched() {
+  ClearMarks(touched_);
+}
+
+template <typename T>
+void RowStore<T>::MarkUnpublished(std::span<const int64_t> keys) {
+  SetMarks(unpublished_, keys);
+}
+
+template <typename T>
+void RowStore<T>::ForgetUnpublished() {
+  ClearMarks(unpublished_);
 }
 
 template <typename T>
@@ -174,6 +195,8 @@ uint64_t RowStore<T>::WordOf(RowSet set, int64_t word) const {
       return Words(touched_)[word];
     case RowSet::kUntouched:
       return Words(present_)[word] & ~Words(touched_)[word];
+    case RowSet::kUnpublished:
+      return Words(unpublished_)[word];
   }
   return 0;
 }

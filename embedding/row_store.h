@@ -37,7 +37,8 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 // as rows are created. The time of every call, visits included, follows the rows that exist, not
 // those that there is room for.
 //
-// Every row is marked touched or untouched; the caller decides when marks are cleared. If new rows
+// Every row is marked touched or untouched, and published or unpublished; the caller decides when
+// marks are cleared. If new rows
 // are touched, every row also has room for its record in the digest (kRecordBytes). It holds the
 // record that the caller last set, or none.
 //
@@ -78,6 +79,9 @@ class RowStore {
   void Touch(std::span<const int64_t> keys);
   // Marks all rows as untouched.
   void ForgetTouched();
+  // Do the same with the other mark.
+  void MarkUnpublished(std::span<const int64_t> keys);
+  void ForgetUnpublished();
 
   // REQUIRES: NewRows::kTouched.
   void SetRecord(int64_t key, const Digest& record);
@@ -103,6 +107,8 @@ class RowStore {
  private:
   int64_t IndexOf(int64_t key) const;
   void MarkCreated(int64_t index);
+  void SetMarks(const ZeroPages& marks, std::span<const int64_t> keys);
+  void ClearMarks(const ZeroPages& marks);
   int64_t record_bytes() const { return new_rows_ == NewRows::kTouched ? kRecordBytes : 0; }
   Digest* Records() const { return static_cast<Digest*>(records_.data()); }
   // Returns a word of 64 bits, one for each row from 64 * word on: whether the row is in the set.
@@ -131,10 +137,11 @@ class RowStore {
   int64_t stride_;  // elements from one row to the next
 
   ZeroPages pages_;
-  ZeroPages present_;  // one bit a row
-  ZeroPages touched_;  // one bit a row; set only for existing rows
-  ZeroPages groups_;   // one bit a group of rows: whether one of them may exist
-  ZeroPages records_;  // a Digest a row, or nothing at all
+  ZeroPages present_;      // one bit a row
+  ZeroPages touched_;      // one bit a row; set only for existing rows
+  ZeroPages unpublished_;  // likewise
+  ZeroPages groups_;       // one bit a group of rows: whether one of them may exist
+  ZeroPages records_;      // a Digest a row, or nothing at all
 };
 
 }  // namespace elastor

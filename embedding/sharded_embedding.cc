@@ -336,6 +336,16 @@ TouchedRows<T>* ShardedEmbedding<T>::touched() {
 }
 
 template <typename T>
+MarkedRows<T>* ShardedEmbedding<T>::unpublished() {
+  return impl_->tables.unpublished();
+}
+
+template <typename T>
+void ShardedEmbedding<T>::MarkUnpublished(const Routing& routing) {
+  impl_->tables.MarkUnpublished(routing.state_->route);
+}
+
+template <typename T>
 OptimizerKind ShardedEmbedding<T>::optimizer_kind() const {
   return impl_->tables.kind();
 }

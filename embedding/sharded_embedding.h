@@ -98,6 +98,9 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // from 1.
   void Update(double scale, double learning_rate, int64_t step, Routing* routing);
 
+  // Marks the rows of the routed ids as unpublished, as Update does. REQUIRES: track_unpublished.
+  void MarkUnpublished(const Routing& routing);
+
   int64_t output_features() const;  // sum of the fields' widths
 
   // EmbeddingState's calls.
@@ -112,6 +115,7 @@ class ShardedEmbedding final : public EmbeddingState<T> {
                     const std::function<void(std::span<const int64_t> keys, const T* const* rows)>&
                         fn) const override;
   TouchedRows<T>* touched() override;
+  MarkedRows<T>* unpublished() override;
   OptimizerKind optimizer_kind() const override;
   ThreadPool* pool() const override;
   int64_t memory_bytes() const override;

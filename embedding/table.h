@@ -19,8 +19,9 @@ struct TableSpec {
   double init_stddev = 1e-4;
 };
 
-// A set of a table's initialised rows: all, those marked as touched, or the others.
-enum class RowSet { kAll, kTouched, kUntouched };
+// A set of a table's initialised rows: all, those marked as touched, the others, or those marked as
+// unpublished.
+enum class RowSet { kAll, kTouched, kUntouched, kUnpublished };
 
 // One categorical input field: which table its ids look up, and how a bag is pooled.
 struct FieldSpec {

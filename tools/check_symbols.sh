@@ -27,7 +27,8 @@ while IFS= read -r -d '' file; do
   fi
   while read -r library; do
     [[ $library =~ ^($host)\.so || -e $root/lib/$library || -e $root/lib/elastor/$library ]] ||
-      [[ $file == */lib/* && $library == libstdc++.so.6 ]] ||
+      [[ -e ${file%/*}/$library ]] ||
+      [[ $file == */@(lib|arrow)/* && $library == libstdc++.so.6 ]] ||
       { echo "$file: asks for $library; expected it in the release" && found=1; }
   done < <(sed --quiet 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$dynamic")
 done < <(find "$root" -type f \( -perm -u+x -o -name '*.so*' \) -print0 | sort --zero-terminated)

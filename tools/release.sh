@@ -47,6 +47,7 @@ fi
 umask 022
 mkdir -p "$root"/{bin,include,lib/pkgconfig,libexec,licenses,programs}
 
+tools/install_arrow.sh
 read -ra startup <<<"${BAZEL_STARTUP:-}"
 read -ra options <<<"${BAZEL_OPTIONS:-}"
 [[ $kind == cpu ]] || options+=(--config=cuda)
@@ -56,6 +57,8 @@ run_bazel() { bazel "${startup[@]}" "$@"; }
 programs=(trainer/trainer trainer/prepare/prepare trainer/serve/elastor_serve launcher/launcher)
 for program in comparison conditioning scaling_law spectra_report; do programs+=("launcher/$program/$program"); done
 mpi_parts=(collective/libelastor_{openmpi,mpich}.so)
+arrow=${XDG_CACHE_HOME:-$HOME/.cache}/elastor/arrow
+arrow_part=trainer/data/arrow/libelastor_arrow.so
 library=trainer/score/shared/libelastor_score.so
 labels() { for path in "$@"; do echo "//${path%/*}:${path##*/}"; done; }
 
@@ -110,8 +113,12 @@ make_programs() {
 # Debian's archives cannot be part of a shared library, so their shared objects lie beside it.
 make_libraries() {
   local needed path shared
-  mapfile -t shared < <(labels $library "${mpi_parts[@]}")
+  mapfile -t shared < <(labels $library $arrow_part "${mpi_parts[@]}")
   build "${shared[@]}"
+  # Arrow's library beside the part that loads it.
+  install -D -m 644 -s "$bin/$arrow_part" "$root/programs/$arrow_part"
+  install -m 644 -s "$arrow"/lib/*.so.* "$root/programs/${arrow_part%/*}/"
+  cp "$arrow/LICENSE.txt" "$root/licenses/arrow"
   for path in "${mpi_parts[@]}"; do install -D -m 644 -s "$bin/$path" "$root/programs/$path"; done
   ln -s ../programs/collective "$root/libexec/"
   install -m 644 -s "$bin/$library" "$root/lib/libelastor_score.so.1"
@@ -138,10 +145,12 @@ copy_texts() {
   find "$root/configs" -type f ! -name '*.textproto' ! -name '*.flags' ! -name '*.sbatch' ! -name '*.md' -delete
   find "$root/configs" -type d -empty -delete
   cp LICENSE "$root/licenses/elastor"
-  # Those of what is linked in, by the packages that own the archives and headers.
+  # Those of what is linked in, by the packages that own the archives and headers. What a distribution does not need is not
+  # installed there.
   local package
   for package in libboost-dev libeigen3-dev libfast-float-dev libgflags-dev libgoogle-glog-dev libicu-dev liblzma-dev \
     libonnx-dev libprotobuf-dev libunwind-dev libxml2-dev libxxhash-dev libzstd-dev nlohmann-json3-dev zlib1g-dev; do
+    dpkg-query --status "$package" >/dev/null 2>&1 || continue
     cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
   done
   cp -L "/usr/share/doc/libstdc++6/copyright" "$root/licenses/libstdc++6"
@@ -188,7 +197,8 @@ copy_libraries() {
     for path in "$library" "/usr$library" "$(readlink -f "$library")"; do
       package=$(dpkg-query --search "$path" 2>/dev/null | head -n 1 | cut --delimiter=: --fields=1 || true)
       [[ -n $package ]] || continue
-      cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
+      dpkg-query --status "$package" >/dev/null 2>&1 || continue
+    cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
       break
     done
   done < <(find "$root" -type f \( -perm -u+x -o -name '*.so*' \) -exec ldd {} + 2>/dev/null |

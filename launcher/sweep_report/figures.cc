@@ -206,6 +206,29 @@ std::vector<CostPoint> CostPoints(const SweepData& data, const SettingNames& nam
   return list;
 }
 
+// Removes the settings that are worse than the best by over five times as much as the third quarter
+// of them: one that failed to learn would press all others into a line. Returns the sentence that
+// names them; "" of none.
+std::string LeaveOutFarPoints(Metric metric, std::vector<CostPoint>* points) {
+  constexpr size_t kFewest = 5;
+  constexpr double kFar = 5;
+  if (points->size() < kFewest) return "";
+  std::vector<double> losses;
+  for (const CostPoint& point : *points) losses.push_back(MeanOf(point.losses));
+  std::ranges::sort(losses);
+  const double limit = losses[0] + kFar * (losses[losses.size() * 3 / 4] - losses[0]);
+  std::string left_out;
+  std::erase_if(*points, [&](const CostPoint& point) {
+    const double loss = MeanOf(point.losses);
+    if (loss <= limit) return false;
+    left_out += (left_out.empty() ? "not drawn, as far worse: " : ", ") +
+                (point.name.empty() ? point.series : point.name) + " (" +
+                ValueText(metric, Shown(metric, loss)) + ")";
+    return true;
+  });
+  return left_out;
+}
+
 Figure ParetoFigure(const SweepData& data, const SettingNames& names, Metric metric,
                     const std::string& name, const std::string& cost_title,
                     const std::function<double(const SweepRun&)>& cost) {
@@ -213,7 +236,8 @@ Figure ParetoFigure(const SweepData& data, const SettingNames& names, Metric met
   chart.title = StrCat(metric == Metric::kAuc ? "AUC" : "Logloss", " against ", cost_title);
   chart.x = {.title = cost_title, .logarithmic = true, .prefixes = true};
   chart.y = MetricAxis(metric);
-  const std::vector<CostPoint> points = CostPoints(data, names, metric, cost);
+  std::vector<CostPoint> points = CostPoints(data, names, metric, cost);
+  chart.subtitle = LeaveOutFarPoints(metric, &points);
   for (size_t s = 0; s < std::min(data.series.size(), kMostSeries); ++s) {
     ScalingSeries& series = chart.series.emplace_back();
     series.name = data.series[s];

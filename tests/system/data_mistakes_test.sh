@@ -141,7 +141,7 @@ refused() {
   shift 3
   disturb "$ranks" 3000 "$@"
   status=$?
-  if [[ $status -ne $code || $(grep --count --invert-match --extended-regexp "$quiet_lines" said) -ne 1 ]] ||
+  if [[ $status -ne $code || $(loud_lines <said | wc --lines) -ne 1 ]] ||
     ! grep --quiet --fixed-strings -- "$text" said; then
     fail "disturbed by $*: expected exit code $code and one line with: $text"
     printf '  found exit code %d and:\n%s\n' "$status" "$(tail --lines=20 said)"

@@ -268,7 +268,7 @@ for program in apt-get bazel dpkg-query mpirun srun sudo; do
   chmod +x scripts/programs/$program
 done
 for script in quickstart.sh run_tests.sh .ci/run configs/slurm/{train,supervised}.sbatch tests/system/full_bits.sh \
-  tools/{check_symbols,environment,gpu_check,install_packages,other_builds,release,release_run,reproduce,stamp}.sh \
+  tools/{check_symbols,environment,gpu_check,install_arrow,install_packages,other_builds,release,release_run,reproduce,stamp}.sh \
   tools/workspace_status.sh; do
   mkdir --parents "scripts/$(dirname $script)"
   cp --dereference "$sources/$script" scripts/$script

@@ -81,8 +81,8 @@ expect 3 'of 1000 for reading ahead' \
 # One rank of three lacks address space, or has stacks too large for it: it speaks, and the job
 # ends at once. (The ranks that wait for it may say so when mpirun ends them.)
 beside_limited() { # LIMITS FLAGS...
-  mpi 1 "${tiny[@]}" "${@:2}" "$new" : \
-    -np 1 bash -c "$1; exec ${tiny[*]} ${*:2} $new" : -np 1 "${tiny[@]}" "${@:2}" "$new" 2>&1 |
+  mpi_each "${tiny[@]}" "${@:2}" "$new" + \
+    bash -c "$1; exec ${tiny[*]} ${*:2} $new" + "${tiny[@]}" "${@:2}" "$new" 2>&1 |
     grep --invert-match 'SIGTERM came; waiting for rank 1$'
 }
 expect 2 'memory: rank 1 needs at least 25' \

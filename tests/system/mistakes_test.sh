@@ -41,11 +41,11 @@ expect_mistake "$work/nothing.textproto" \
   mpi 2 "$trainer" --experiment="$work/nothing.textproto" "$new"
 # Ranks that were started differently do not work together.
 expect_mistake "rank 1: training.seed is 3, expected rank 0's 0" \
-  mpi 1 "$trainer" "${tiny[@]}" "$new" : -np 1 "$trainer" "${tiny[@]}" "$new" --set=training.seed=3
+  mpi_each "$trainer" "${tiny[@]}" "$new" + "$trainer" "${tiny[@]}" "$new" --set=training.seed=3
 sed 's/seed: [0-9]*/seed: 99/' "$work/schema.textproto" >"$work/other.textproto"
 "$prepare" --schema="$work/other.textproto" --output_dir="$work/other" >/dev/null || exit 1
-expect_mistake "rank 1: the data set's fingerprint is" mpi 1 "$trainer" "${tiny[@]}" "$new" : \
-  -np 1 "$trainer" "${tiny[@]}" "$new" --set=data.path="$work/other"
+expect_mistake "rank 1: the data set's fingerprint is" mpi_each "$trainer" "${tiny[@]}" "$new" + \
+  "$trainer" "${tiny[@]}" "$new" --set=data.path="$work/other"
 
 # Alone, without mpirun, the same lines come faster.
 expect_mistake "$work/nothing.flags" "$trainer" --flagfile="$work/nothing.flags"

@@ -193,6 +193,25 @@ class EncoderTest(unittest.TestCase):
         for layout in ("csv", "libsvm"):
             self.expect_encoded(elastor.Encoder(f"{layout}.onnx").encode_file(f"test.{layout}"), layout)
 
+    def test_the_latest_ids_of_sequences(self):
+        bags = [bag[-2:] for bag in prepared_rows("csv.data")[1]["seen"]]
+        self.assertEqual({len(bag) for bag in bags}, {0, 1, 2})
+        nothing = np.zeros(3, np.float32)
+        for name in ("mean", "din"):
+            table = read_tensors(f"{name}.onnx/embeddings.safetensors")["item"]
+            inputs = elastor.Encoder(f"{name}.onnx").encode_file("test.csv")
+            features = json.loads(read(f"{name}.onnx/features.json"))["embeddings"]
+            found = np.stack([inputs["embeddings"][:, f["first"] : f["first"] + f["width"]]
+                              for f in features if f["field"] == "seen"], axis=1)
+            for row, bag in enumerate(bags):
+                vectors = [table[one] for one in bag]
+                if name == "mean":  # of two vectors, by a multiplication that is exact
+                    expected = [sum(vectors, nothing) * np.float32(1 / max(len(bag), 1))]
+                else:  # the field's own vector, which the model makes, and the positions
+                    expected = [nothing, *vectors, *[nothing] * (2 - len(bag))]
+                    self.assertEqual(inputs["lengths"][row].tolist(), [len(bag)])
+                np.testing.assert_array_equal(bits(found[row]), bits(expected), f"{name}, row {row}")
+
     def test_dicts_are_encoded_as_files(self):
         encoder = elastor.Encoder("csv.onnx")
         rows = rows_as_dicts()

@@ -39,6 +39,13 @@ for layout in csv libsvm; do
   step "predict $layout" "$trainer" --mode=predict --model=$layout/model --input=test.$layout \
     --output_dir=$layout.scored --logits
 done
+for encoder in 'mean { }' 'din { hidden: 4 }'; do
+  name=${encoder%% *}
+  sed "s/batch_norm: true/& sequences { fields: 'seen' max_length: 2 $encoder }/" csv.experiment >$name.experiment
+  step "train $name" "$trainer" --experiment=$name.experiment --set=data.path=csv.data --output_dir=$name \
+    --set=training.max_steps=2
+  step "export $name" "$trainer" --mode=export --model=$name/model --output_dir=$name.onnx
+done
 step 'planted data' "$prepare" --schema=planted.textproto --output_dir=planted.data
 # With deltas, as few of its rows change between two checkpoints.
 step 'planted run' "$trainer" --experiment=csv.experiment --set=data.path=planted.data --output_dir=planted \

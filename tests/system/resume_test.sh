@@ -2,7 +2,7 @@
 # A run that is stopped and goes on, on other numbers of ranks and under other plans, ends with the
 # bits of one that never stopped: every loss, every scheduled evaluation, the rates after plateaus,
 # the best weights' metrics and the state digest. Stopped by max_steps, by a signal and by kill -9;
-# gone on with from full checkpoints and from deltas.
+# gone on with from full checkpoints and from deltas. What they publish has the same bytes, too.
 # Arguments: the trainer, prepare.
 set -uo pipefail
 
@@ -60,7 +60,16 @@ must_train() {
 }
 
 plan=--set=parallel.plan
-must_train "the whole run" 1 "$work/whole" --set=checkpoint.disabled=true
+publish=(--set=publish.every_steps=20 --set=publish.base_every=4 --set=publish.keep_bases=9)
+must_train "the whole run" 1 "$work/whole" --set=checkpoint.disabled=true "${publish[@]}" \
+  --set=publish.path="$work/whole_published"
+# same_published FOLDER WHAT
+same_published() {
+  diff --recursive "$work/whole_published" "$1" >"$work/difference" ||
+    fail "$2: publications with other bytes than those of the run that never stopped (<): $(cat "$work/difference")"
+}
+published=$(find "$work/whole_published" -mindepth 1 -maxdepth 1 -type d | wc --lines)
+[[ $published -eq 13 ]] || fail "expected 3 bases and 10 deltas, found $published publications"
 
 # The comparison is worth something: a plateau before the first stop and one after the last, and best
 # weights that are not the last.
@@ -82,11 +91,13 @@ done
 diff <(grep '"event":"eval"' "$work/whole/metrics.jsonl" | tail --lines=1) \
   <(grep '"event":"eval"' "$work/evaluated/metrics.jsonl") || fail 'evaluate: another record than at the end of training'
 
-must_train "16 ranks to step 100" 16 "$work/a" --set=training.max_steps=100
+publish+=(--set=publish.path="$work/a_published")
+must_train "16 ranks to step 100" 16 "$work/a" --set=training.max_steps=100 "${publish[@]}"
 must_train "5 ranks to step 150" 5 "$work/a" --resume --set=training.max_steps=150 \
-  --set=parallel.threads=2 --set=parallel.overlap=true
-must_train "1 rank to the end" 1 "$work/a" --resume
+  --set=parallel.threads=2 --set=parallel.overlap=true "${publish[@]}"
+must_train "1 rank to the end" 1 "$work/a" --resume "${publish[@]}"
 same_as_whole "$work/a" "16, 5, 1 ranks"
+same_published "$work/a_published" "16, 5, 1 ranks"
 # It stopped at steps where spectra are due, and measured others with the best weights put back.
 diff <(grep '"event":"spectrum"' "$work/whole/metrics.jsonl") \
   <(grep '"event":"spectrum"' "$work/a/metrics.jsonl") >"$work/difference" ||
@@ -157,9 +168,18 @@ interrupt() {
 }
 
 # Killed between checkpoints, which are written while training goes on.
-interrupt KILL 137 "$work/c" '"event":"checkpoint","step":60' --set=checkpoint.every_steps=20
-must_train "after kill -9" 3 "$work/c" --resume
+publish[-1]=--set=publish.path=$work/c_published
+interrupt KILL 137 "$work/c" '"event":"checkpoint","step":60' --set=checkpoint.every_steps=30 "${publish[@]}"
+must_train "after kill -9" 3 "$work/c" --resume "${publish[@]}"
 same_as_whole "$work/c" "killed"
+same_published "$work/c_published" "killed"
+# Killed between the two folders of a number: the base comes when the run is at its step again.
+rm --recursive "$work"/c_published/{base-0000000009,delta-000000001?} "$work"/c/{model,summary.json}
+rm --recursive "$work"/c/checkpoints/step-0000000{180,201}
+must_train "after a base was not written" 1 "$work/c" --resume "${publish[@]}"
+same_published "$work/c_published" "without a base"
+expect_line 2 'holds the publications of another run' "$trainer" --experiment="$work/tiny.textproto" \
+  --set=data.path="$work/data" --output_dir="$work/other" --set=training.seed=9 "${publish[@]}"
 [[ $(find "$work/c/checkpoints" -name 'step-*' | wc --lines) -le 3 ]] || fail "more than 3 checkpoints"
 [[ -z $(find "$work/c" -name '*.partial' -o -name '*.tmp') ]] || fail "something unfinished stays"
 

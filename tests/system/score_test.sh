@@ -281,6 +281,21 @@ for head in MEAN_POOL FLATTEN_LINEAR FLATTEN_MLP MULTI_PROBE VECTOR_COLLAPSE; do
 done
 export_model AUTO_INT --set=model.kind=AUTO_INT --set=model.auto_int.hidden=16
 export_model batch_norm --set=model.kind=MLP --set=model.mlp.batch_norm=true
+# Histories id by id, of rows that lack some ids and of rows that lack all.
+if [[ $python != : ]]; then
+  "$prepare" --schema=csv.textproto --input=train.csv --output_dir=csv_data >/dev/null 2>&1
+  for encoder in 'mean { }' 'din { softmax: true }' 'din { hidden: [8, 4] }' 'hstu { layers: 2 heads: 2 }' \
+    'bst { heads: 2 layers: 2 }'; do
+    name=${encoder//[^a-z0-9]/}
+    sed "s/^model {.*/model { mlp { hidden: 8 } sequences { fields: 'seen' max_length: 3 $encoder } }/" tiny.textproto \
+      >sequences.textproto
+    "$trainer" --experiment=sequences.textproto --set=embedding.width=4 --set=data.path=csv_data --output_dir=$name \
+      --set=embedding.init_stddev=0.3 >train.log 2>&1 || fail "$name: $(cat train.log)"
+    score $name/model --input=test.csv --output_dir=$name.scored
+    "$trainer" --mode=export --model=$name/model --output_dir=$name.onnx >export.log 2>&1 || fail "$name: $(cat export.log)"
+    "$python" "$oracle" $name.onnx test.csv $name.scored/predictions.csv || fail "$name as ONNX"
+  done
+fi
 for layout in csv libsvm; do  # bags, hashes, hours
   "$trainer" --mode=export --model=$layout/model --output_dir=$layout.onnx >export.log 2>&1 ||
     fail "$layout: $(cat export.log)"

@@ -7,6 +7,8 @@ cp --dereference .ci/{run,check_sources} "$TEST_TMPDIR/checkout/.ci/"
 cp --dereference run_tests.sh "$TEST_TMPDIR/checkout/"
 cp --dereference tools/{install_packages,environment}.sh "$TEST_TMPDIR/checkout/tools/"
 cd "$TEST_TMPDIR" || exit 1
+printf '#!/bin/sh\n[ "$FAULT" != Arrow ] || { echo "no Arrow"; exit 1; }\n' >checkout/tools/install_arrow.sh
+chmod +x checkout/tools/install_arrow.sh
 failures=0
 
 # program NAME: a fake, from stdin. FAULT in the environment says which part goes wrong.
@@ -73,8 +75,8 @@ cuda_good='CUDA configuration T s   1 passed, 0 failed, 1 skipped'
 packages_name=tools/install_packages.sh
 
 expect '' 0 "$(good packages)" "$(good format)" "$(good sources)" "$(good tests)" "$cuda_good" '5 passed, 0 failed, 1 skipped'
-grep --quiet "^$packages_name: installing 32 packages: bazel-bootstrap .* slurm-wlm\$" log &&
-  grep --quiet "^$packages_name: installed 32 packages in [0-9]* s\$" log &&
+grep --quiet "^$packages_name: installing 33 packages: bazel-bootstrap .* slurm-wlm\$" log &&
+  grep --quiet "^$packages_name: installed 33 packages in [0-9]* s\$" log &&
   [[ $(cat state/.calls) == $'update\ninstall' ]] ||
   { echo "packages: expected one update and one install, found $(cat state/.calls log)" && failures=$((failures + 1)); }
 [[ $(cat state/.bazel) == $'tests query\ntests build\ntests test\ntests query\ncuda build\ncuda test' ]] ||
@@ -99,6 +101,7 @@ expect packages 1 "$(bad packages)" "$(good format)" "$(bad tests)" "$(bad 'CUDA
   '2 passed, 3 failed, 0 skipped'
 grep --quiet "^$packages_name: apt-get ended with exit code 100 after [0-9]* s; these packages are missing: baz" log ||
   { echo "packages: found $(cat log)" && failures=$((failures + 1)); }
+expect Arrow 1 'no Arrow' "$(bad packages)" "$(good format)" "$(good tests)" "$cuda_good" '4 passed, 1 failed, 1 skipped'
 cuda=none expect '' 0 "$(good tests)" 'CUDA configuration T s   0 passed, 0 failed, 1 skipped' \
   '4 passed, 0 failed, 1 skipped'
 [[ $failures -eq 0 ]]

@@ -13,7 +13,7 @@ fail() {
 }
 
 mkdir --parents "$work"/{path,bin} "$work/tree"/{tools,configs/slurm,docs,trainer/score}
-cp --dereference "$tools"/{release,check_symbols,environment}.sh "$work/tree/tools/"
+cp --dereference "$tools"/{release,check_symbols,environment,install_arrow}.sh "$work/tree/tools/"
 cd "$work/tree" || exit 1
 echo 1.2.3 >VERSION
 touch README.md CHANGELOG.md LICENSE docs/page.md configs/{a.flags,BUILD.bazel} configs/slurm/train.sbatch
@@ -42,13 +42,23 @@ compiled trainer/score/shared/libelastor_score.so -shared -fPIC -Wl,-soname,libe
   -l:libglog.so.1 -l:libpthread.so.0 '-Wl,-rpath,$ORIGIN/elastor,--disable-new-dtags' \
   <<<'int elastor_open(void) { return 5; }'
 
+# Arrow's library is installed, so that nothing is fetched.
+export XDG_CACHE_HOME=$work/cache
+arrow=cache/elastor/arrow
+mkdir --parents "$work/$arrow/lib"
+touch "$work/$arrow/LICENSE.txt"
+sed --quiet 's/^hash=//p' tools/install_arrow.sh >"$work/$arrow/hash"
+compiled ../$arrow/lib/libarrow.so.1 -shared -fPIC -Wl,-soname,libarrow.so.1 <<<'int arrow_open(void) { return 3; }'
+compiled trainer/data/arrow/libelastor_arrow.so -shared -fPIC "-L$work/$arrow/lib" -Wl,--no-as-needed -l:libarrow.so.1 \
+  '-Wl,-rpath,$ORIGIN' <<<'int elastor_arrow_part;'
+
 release() { bash tools/release.sh "$@" >"$work/log" 2>&1; }
 release "$work/first" || fail "release: $(<"$work/log")"
 grep --quiet -- '--config=release.*//trainer/prepare:prepare' "$work/called" || fail "Bazel: $(<"$work/called")"
 name=elastor-1.2.3-x86_64
 root=$work/first/$name
 for file in bin/{trainer,launcher} programs/collective/libelastor_{openmpi,mpich}.so programs/{trainer/prepare/prepare,launcher/comparison/comparison} VERSION \
-  docs/page.md configs/a.flags configs/slurm/train.sbatch include/elastor_score.h licenses/{elastor,libprotobuf-dev}; do
+  programs/trainer/data/arrow/lib{elastor_arrow.so,arrow.so.1} licenses/arrow docs/page.md configs/a.flags configs/slurm/train.sbatch include/elastor_score.h licenses/{elastor,libprotobuf-dev}; do
   [[ -e $root/$file ]] || fail "no $file"
 done
 [[ ! -e $root/configs/BUILD.bazel ]] || fail 'a file of Bazel'

@@ -19,11 +19,22 @@ struct CheckpointBase {
   std::string manifest_xxh3;  // hash at its manifest's end, which no other folder has
 };
 
+// The place of a folder in a chain of publications (publication.h).
+struct Publication {
+  int64_t number = 0;   // counts from 1 in the folder of publications
+  bool delta = false;   // whether its tables have only the rows that changed since number - 1
+  std::string run;      // hash of all that decides the bits of the run that published it
+  std::string origin;   // `result` of the first one in the folder
+  std::string follows;  // `result` of number - 1; empty: this is the first
+  std::string result;   // hash of follows, number, run, step and the weights' digest
+};
+
 struct CheckpointMetadata {
   Contents contents = Contents::kWeights;
   ControlRecord control;     // step, epoch, position, ...
   std::string state_digest;  // of weights, slots and control. kState: filled in by the writer;
-                             // kWeights: the caller's, of the state that the weights are part of
+                             // kWeights: the caller's, of the state that the weights are part of;
+                             // of a publication, the digest of the weights alone
   std::string build;         // BuildName of the trainer; empty: an earlier one did not tell it
   std::string numerics;      // fingerprint of the build that trained
   std::string model_hash;    // MakeModelHash
@@ -36,6 +47,7 @@ struct CheckpointMetadata {
   // The base of a delta, whose tables have only the rows that changed since. Filled in by the
   // writer.
   std::optional<CheckpointBase> base = {};
+  std::optional<Publication> publication = {};  // contents are then kWeights
   std::string manifest_xxh3 = {};  // hash of this folder's manifest; after writing, on rank 0 alone
 };
 

@@ -22,9 +22,11 @@ namespace elastor {
 namespace {
 
 constexpr char kFormat[] = "elastor-checkpoint";
-constexpr int kVersion = 2;       // 1: without `encoding` and `vocabularies`
-constexpr int kDeltaVersion = 3;  // 2 and `base`
+constexpr int kVersion = 2;           // 1: without `encoding` and `vocabularies`
+constexpr int kDeltaVersion = 3;      // 2 and `base`
+constexpr int kPublishedVersion = 4;  // 2 and `publication`
 constexpr char kBaseMember[] = "base";
+constexpr char kPublicationMember[] = "publication";
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 const char* ContentsName(Contents contents) {
@@ -134,6 +136,17 @@ EmbeddingFile ParseEmbeddingFile(std::span<const StoredTable> tables, const Json
   return file;
 }
 
+Publication ParsePublication(const JsonEntry& json) {
+  Publication publication;
+  publication.number = json.Member("number").Integer(1, kMost);
+  publication.delta = json.Member("delta").Bool();
+  publication.run = HashText(json.Member("run").Hash());
+  publication.origin = HashText(json.Member("origin").Hash());
+  publication.follows = json.Member("follows").Text();
+  publication.result = HashText(json.Member("result").Hash());
+  return publication;
+}
+
 ControlRecord ParseControl(const JsonEntry& json) {
   ControlRecord control;
   if (!google::protobuf::util::JsonStringToMessage(json.json().dump(), &control).ok()) {
@@ -162,6 +175,10 @@ CheckpointMetadata ParseMetadata(const JsonEntry& json) {
     metadata.has_vocabularies = json.Member("vocabularies").Bool();
   }
   metadata.manifest_xxh3 = json.Member("manifest_xxh3").Text();
+  if (json.json().at("version") == kPublishedVersion) {
+    if (metadata.contents != Contents::kWeights) throw std::string("a published state");
+    metadata.publication = ParsePublication(json.Member(kPublicationMember));
+  }
   if (json.json().at("version") != kDeltaVersion) return metadata;
   if (metadata.contents != Contents::kState) throw std::string("a delta of weights");
   const JsonEntry base = json.Member(kBaseMember);
@@ -198,8 +215,11 @@ void CheckVersion(const JsonEntry& json) {
     throw std::string("not the manifest of a checkpoint or a model");
   }
   const Json& version = json.Member("version").json();
-  if (version == 1 || version == kVersion || version == kDeltaVersion) return;
-  throw "version " + version.dump() + "; expected 1, 2 or 3";
+  if (version == 1 || version == kVersion || version == kDeltaVersion ||
+      version == kPublishedVersion) {
+    return;
+  }
+  throw "version " + version.dump() + "; expected 1, 2, 3 or 4";
 }
 
 }  // namespace
@@ -238,7 +258,14 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   for (const auto& [name, hash] : manifest.dense.tensors) dense["tensors"][name] = HashText(hash);
   Json encoding = Json::object();
   AddEncodingJson(metadata.encoding.value_or(DataEncoding()), &encoding);
-  Json head = {{"format", kFormat}, {"version", metadata.base ? kDeltaVersion : kVersion}};
+  const int version =
+      metadata.publication ? kPublishedVersion : (metadata.base ? kDeltaVersion : kVersion);
+  Json head = {{"format", kFormat}, {"version", version}};
+  if (const std::optional<Publication>& publication = metadata.publication) {
+    head[kPublicationMember] = {{"number", publication->number},   {"delta", publication->delta},
+                                {"run", publication->run},         {"origin", publication->origin},
+                                {"follows", publication->follows}, {"result", publication->result}};
+  }
   if (metadata.base) {
     head[kBaseMember] = {{"name", metadata.base->name},
                          {"manifest_xxh3", metadata.base->manifest_xxh3}};

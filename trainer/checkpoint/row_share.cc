@@ -30,16 +30,16 @@ int64_t ElementsOf(const std::vector<Column>& columns) {
 
 }  // namespace
 
-RowShare::RowShare(const StateView& state, Contents contents, const TouchedRows<float>* touched)
-    : embedding_(state.embedding), touched_(touched) {
+RowShare::RowShare(const StateView& state, Contents contents, const MarkedRows<float>* marked)
+    : embedding_(state.embedding), marked_(marked) {
   const OptimizerKind kind = embedding_->optimizer_kind();
   rows_.resize(state.tables->size());
   for (size_t t = 0; t < rows_.size(); ++t) {
     const TableSpec& table = (*state.tables)[t];
     tables_.push_back({table.name, table.rows, ColumnsOf(table, kind, contents)});
     std::vector<int64_t>& first = rows_[t].first;
-    first = touched != nullptr ? touched->CountTouchedRows(static_cast<int>(t))
-                               : embedding_->CountRows(static_cast<int>(t));
+    first = marked != nullptr ? marked->CountMarkedRows(static_cast<int>(t))
+                              : embedding_->CountRows(static_cast<int>(t));
     first.push_back(0);
     int64_t sum = 0;
     for (int64_t& count : first) sum += std::exchange(count, sum);
@@ -81,8 +81,8 @@ void RowShare::ForEachRowOf(int table, const Range& partitions, const Fn& fn) co
       fn(next[p]++, keys[i], rows[i]);
     }
   };
-  if (touched_ != nullptr) {
-    touched_->ForEachTouchedRowOf(table, partitions, visit);
+  if (marked_ != nullptr) {
+    marked_->ForEachMarkedRowOf(table, partitions, visit);
   } else {
     embedding_->ForEachRowOf(table, partitions, visit);
   }
@@ -121,7 +121,7 @@ void RowShare::CopyBlock(const Block& block) {
   });
 }
 
-void RowShare::Copy(StagingMemory* staging) {
+void RowShare::TakeMemory(StagingMemory* staging) {
   int64_t bytes = 0;
   const auto take = [&bytes](int64_t size) { return std::exchange(bytes, bytes + Align(size)); };
   std::vector<std::vector<int64_t>> offsets;  // of keys, then columns
@@ -144,12 +144,78 @@ void RowShare::Copy(StagingMemory* staging) {
       rows_[t].columns.push_back(reinterpret_cast<float*>(data + offsets[t][c]));
     }
   }
+}
+
+void RowShare::Copy(StagingMemory* staging) {
+  TakeMemory(staging);
   const std::vector<Block> blocks = CutBlocks();
   std::atomic<size_t> next = 0;
   embedding_->pool()->Run([&](int) {
     for (size_t b = next++; b < blocks.size(); b = next++) CopyBlock(blocks[b]);
   });
   copied_ = true;
+}
+
+// ---- Gathering
+
+Status RowShare::Gather(StagingMemory* own, StagingMemory* whole, Communicator& communicator) {
+  Copy(own);
+  const int ranks = communicator.size();
+  if (ranks == 1) return OkStatus();
+  const bool root = communicator.rank() == 0;
+  const size_t tables = rows_.size();
+  std::vector<int64_t> counts;  // of all ranks, by table and partition
+  for (const Rows& rows : rows_) {
+    for (int64_t p = 0; p < kPartitions; ++p) counts.push_back(rows.first[p + 1] - rows.first[p]);
+  }
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kSetup, counts));
+  std::vector<int64_t> sizes(ranks * tables);  // rows by rank and table
+  for (size_t t = 0; t < tables; ++t) {
+    sizes[communicator.rank() * tables + t] = rows_[t].first.back();
+  }
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kSetup, sizes));
+
+  const std::vector<Rows> shares = std::exchange(rows_, std::vector<Rows>(tables));
+  bytes_ = 0;
+  for (size_t t = 0; t < tables; ++t) {
+    std::vector<int64_t>& first = rows_[t].first;
+    first.assign(kPartitions + 1, 0);
+    for (int64_t p = 0; p < kPartitions && root; ++p) {
+      first[p + 1] = first[p] + counts[t * kPartitions + p];
+    }
+    bytes_ += first.back() * RowBytes(static_cast<int>(t));
+    CutPieces(static_cast<int>(t));
+  }
+  TakeMemory(whole);
+
+  for (size_t t = 0; t < tables; ++t) {
+    const int64_t total = rows_[t].first.back();
+    const auto collect = [&](const void* from, int64_t row_bytes, void* to) {
+      std::vector<int64_t> send(ranks, 0), receive(ranks, 0);
+      send[0] = shares[t].first.back() * row_bytes;
+      for (int r = 0; r < ranks && root; ++r) receive[r] = sizes[r * tables + t] * row_bytes;
+      return communicator.AllToAllV(Phase::kSetup, from, send, to, receive);
+    };
+    // A partition's rows are all on one rank, in order.
+    std::vector<int64_t> keys(total);
+    ELASTOR_RETURN_IF_ERROR(collect(shares[t].keys, sizeof(int64_t), keys.data()));
+    std::vector<int64_t> next(rows_[t].first.begin(), rows_[t].first.end() - 1);
+    std::vector<int64_t> places(total);
+    for (int64_t i = 0; i < total; ++i) {
+      places[i] = next[keys[i] % kPartitions]++;
+      rows_[t].keys[places[i]] = keys[i];
+    }
+    for (size_t c = 0; c < tables_[t].columns.size(); ++c) {
+      const int64_t width = tables_[t].columns[c].width;
+      std::vector<float> values(total * width);
+      ELASTOR_RETURN_IF_ERROR(collect(shares[t].columns[c],
+                                      width * static_cast<int64_t>(sizeof(float)), values.data()));
+      for (int64_t i = 0; i < total; ++i) {
+        std::copy_n(values.data() + i * width, width, rows_[t].columns[c] + places[i] * width);
+      }
+    }
+  }
+  return OkStatus();
 }
 
 // ---- Writing

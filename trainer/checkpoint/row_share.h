@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/communicator.h"
 #include "core/base/digest.h"
 #include "core/base/leaves.h"
 #include "core/base/status.h"
@@ -36,13 +37,16 @@ struct StagingMemory {
 // while the tables must not change.
 class RowShare {
  public:
-  // Uses the embedding's thread pool, as Copy does. `touched` is state.embedding's set to take only
-  // these rows, or null to take all.
-  RowShare(const StateView& state, Contents contents, const TouchedRows<float>* touched);
+  // Uses the embedding's thread pool, as Copy does. `marked` is a set of state.embedding's to take
+  // only these rows, or null to take all.
+  RowShare(const StateView& state, Contents contents, const MarkedRows<float>* marked);
 
   int64_t bytes() const { return bytes_; }  // size of all keys and columns
   // Copies all rows into `staging`, which outlives the share and has no other user.
   void Copy(StagingMemory* staging);
+  // Copies the rows of all ranks to rank 0, whose share is then that of a lone rank; other ranks'
+  // are empty. Both memories are used like `staging`. Collective.
+  Status Gather(StagingMemory* own, StagingMemory* whole, Communicator& communicator);
 
   // The share's tables, as they appear in the manifest.
   const std::vector<StoredTable>& tables() const { return tables_; }
@@ -73,12 +77,14 @@ class RowShare {
   template <typename Fn>
   void ForEachRowOf(int table, const Range& partitions, const Fn& fn) const;
   void CopyBlock(const Block& block);
+  // Points the columns into `staging`.
+  void TakeMemory(StagingMemory* staging);
   // Return a piece's keys, or its values in column `column`.
   std::span<const int64_t> Keys(int table, const RowPiece& piece);
   std::span<const float> Values(int table, size_t column, const RowPiece& piece);
 
   const EmbeddingState<float>* embedding_;
-  const TouchedRows<float>* touched_;
+  const MarkedRows<float>* marked_;
   std::vector<StoredTable> tables_;
   std::vector<Rows> rows_;
   int64_t bytes_ = 0;

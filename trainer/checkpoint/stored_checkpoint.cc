@@ -38,6 +38,12 @@ StoredCheckpoint::StoredCheckpoint(std::string directory, Manifest manifest)
 StatusOr<StoredCheckpoint> StoredCheckpoint::Open(const std::string& path,
                                                   Communicator& communicator) {
   ELASTOR_ASSIGN_OR_RETURN(StoredCheckpoint stored, OpenFolder(path, communicator));
+  if (const auto& publication = stored.manifest_.metadata.publication;
+      publication && publication->delta) {
+    return UserError(stored.manifest_path() +
+                     ": a published delta, which is no whole model; expected a folder base-N, or "
+                     "the folder of publications where scorers follow one");
+  }
   const std::optional<CheckpointBase>& base = stored.manifest_.metadata.base;
   if (!base) return stored;
   StatusOr<StoredCheckpoint> opened =
@@ -50,6 +56,16 @@ StatusOr<StoredCheckpoint> StoredCheckpoint::Open(const std::string& path,
   }
   stored.base_ = std::make_shared<const StoredCheckpoint>(std::move(opened).value());
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, stored.CheckBase()));
+  return stored;
+}
+
+StatusOr<StoredCheckpoint> StoredCheckpoint::OpenPublishedDelta(const std::string& path) {
+  const std::unique_ptr<Communicator> self = MakeSelfCommunicator();
+  ELASTOR_ASSIGN_OR_RETURN(StoredCheckpoint stored, OpenFolder(path, *self));
+  if (const auto& publication = stored.manifest_.metadata.publication;
+      !publication || !publication->delta) {
+    return UserError(stored.manifest_path() + ": no published delta; expected one of this name");
+  }
   return stored;
 }
 

@@ -20,6 +20,8 @@ class StoredCheckpoint {
   // Opens a folder. Collective: rank 0 reads the manifests for all. User error when a delta's base
   // is not the very folder that the delta was written for.
   static StatusOr<StoredCheckpoint> Open(const std::string& path, Communicator& communicator);
+  // Opens a published delta, which Open refuses, on this rank alone.
+  static StatusOr<StoredCheckpoint> OpenPublishedDelta(const std::string& path);
 
   // The full checkpoint that supplies the rows which this delta lacks; null if this one is full.
   const StoredCheckpoint* base() const { return base_.get(); }

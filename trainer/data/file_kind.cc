@@ -13,6 +13,8 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kGzip = "\x1f\x8b"sv;
 constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd"sv;
+constexpr std::string_view kParquet = "PAR1\x15"sv;
+constexpr std::string_view kArrow = "ARROW1\0\0"sv;
 constexpr FileKind kGzipKind = {"gzip data", "unpack it with gzip -d"};
 constexpr FileKind kZstdKind = {"zstd data", "unpack it with zstd -d"};
 
@@ -32,8 +34,10 @@ constexpr Magic kMagics[] = {
     {0, "7z\xbc\xaf\x27\x1c"sv, {"a 7z archive", "unpack it with 7z x"}},
     {0, "Rar!\x1a\x07"sv, {"a rar archive", "unpack it with unrar x"}},
     {257, "ustar"sv, {"a tar archive", "unpack it with tar -x"}},
-    {0, "PAR1\x15"sv, {"a Parquet file", "write it as CSV into --input=- (docs/use/data.md)"}},
-    {0, "ARROW1\0\0"sv, {"an Arrow file", "write it as CSV into --input=- (docs/use/data.md)"}},
+    {0, kParquet, {"a Parquet file", "only the file itself, unpacked, is read as one"}},
+    {0, kArrow, {"an Arrow file", "only the file itself, unpacked, is read as one"}},
+    {0, "PARE"sv, {"an encrypted Parquet file", "write it without encryption"}},
+    {0, "FEA1"sv, {"a Feather file of version 1", "write it as version 2"}},
     {0, "Obj\1"sv, {"an Avro file", "export it as CSV"}},
     {0, "\x89HDF"sv, {"an HDF5 file", "export it as CSV"}},
     {0, "\x93NUMPY"sv, {"a NumPy array", "export it as CSV"}},
@@ -81,6 +85,10 @@ bool IsZstd(std::string_view head) {
   const bool skippable =
       head.size() > 3 && (head[0] & 0xf0) == 0x50 && head.substr(1).starts_with("\x2a\x4d\x18");
   return skippable || head.starts_with(kZstd);
+}
+
+bool IsTableHead(std::string_view head) {
+  return head.starts_with(kParquet) || head.starts_with(kArrow);
 }
 
 bool IsPage(std::string_view head) {

@@ -14,12 +14,15 @@ struct FileKind {
 
 // Number of first bytes that tell a file's kind.
 inline constexpr size_t kKindBytes = 512;
+inline constexpr size_t kTableBytes = 8;
 
 // Returns the kind of a file by its first kKindBytes bytes, or all if it has fewer. Null: it may be
 // text. Gzip and zstd count as kinds here.
 const FileKind* KindOfFile(std::string_view head);
 bool IsGzip(std::string_view head);
 bool IsZstd(std::string_view head);
+// Returns whether a file is Parquet or Arrow, by its first kTableBytes bytes.
+bool IsTableHead(std::string_view head);
 // Returns whether a text is HTML or XML. Behind comments and instructions such as <?php ... ?> it
 // begins with a document's first line, or with an element that parts of pages begin with.
 bool IsPage(std::string_view head);

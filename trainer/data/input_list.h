@@ -7,7 +7,10 @@
 namespace elastor {
 
 // Returns the paths that a flag lists between commas. A comma belongs to a name where no file has
-// the part before it as its name, but one has a longer part.
+// the part before it as its name, but one has a longer part. In place of a folder stand the files
+// in it, but for those that begin with . or _, and in place of a pattern with *, ? or [ that is no
+// file's name the files that it fits; both in order of their names. What there is nothing for stays
+// as it is.
 std::vector<std::string> ListedInputs(const std::string& text);
 
 }  // namespace elastor

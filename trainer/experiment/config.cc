@@ -84,8 +84,8 @@ void ClearDefaults(const Message& defaults, Message* message, const IsDefault& i
   }
 }
 
-std::string NumericBytes(Experiment experiment) {
-  ClearMarked(operational, &experiment);
+std::string NumericBytes(const Experiment& resolved) {
+  const Experiment experiment = NumericFields(resolved);
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream coded(&stream);
@@ -220,9 +220,13 @@ std::string NumericHash(const Experiment& experiment) {
   return hex;
 }
 
+Experiment NumericFields(Experiment experiment) {
+  ClearMarked(operational, &experiment);
+  return experiment;
+}
+
 Experiment DistinctFields(const Experiment& experiment) {
-  Experiment distinct = experiment;
-  ClearMarked(operational, &distinct);
+  Experiment distinct = NumericFields(experiment);
   // Defaults that depend on no other field are those of any experiment with this model.
   Experiment defaults;
   if (const FieldDescriptor* model = ChosenModel(experiment.model()); model != nullptr) {
@@ -289,6 +293,7 @@ Experiment WithAbsolutePaths(Experiment experiment) {
     if (!path->empty() && !error) *path = absolute.string();
   };
   if (experiment.has_data()) make_absolute(experiment.mutable_data()->mutable_path());
+  if (experiment.has_publish()) make_absolute(experiment.mutable_publish()->mutable_path());
   if (experiment.training().has_warm_start()) {
     make_absolute(experiment.mutable_training()->mutable_warm_start()->mutable_path());
   }

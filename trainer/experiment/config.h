@@ -23,6 +23,9 @@ StatusOr<Experiment> ReadExperiment(const std::string& path);
 // the `operational` option). Equal hashes mean equal results.
 std::string NumericHash(const Experiment& experiment);
 
+// Returns a resolved experiment without the `operational` fields.
+Experiment NumericFields(Experiment experiment);
+
 // Returns the numeric fields of a resolved experiment that differ from their defaults. This is the
 // smallest experiment from which ResolveDefaults makes the same numeric fields again. A field that
 // a later version adds is left out while it has its default.

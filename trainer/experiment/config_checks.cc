@@ -223,6 +223,13 @@ Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& op
                  "0, as optimizer.sparse: DENSE_ADAM changes every row at every step");
 }
 
+Status CheckPublish(const PublishConfig& publish) {
+  if (publish.path().empty() == (publish.every_steps() == 0)) return OkStatus();
+  return publish.path().empty()
+             ? Mistake("publish.path", "\"\"", "a folder, as publish.every_steps is set")
+             : Mistake("publish.every_steps", "0", "steps between two publications");
+}
+
 }  // namespace
 
 Status ValidateExperiment(const Experiment& experiment) {
@@ -231,6 +238,7 @@ Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckSizes("model.", experiment.model()));
   ELASTOR_RETURN_IF_ERROR(CheckSizes("embedding.", experiment.embedding()));
   ELASTOR_RETURN_IF_ERROR(CheckDeltas(experiment.checkpoint(), experiment.optimizer()));
+  ELASTOR_RETURN_IF_ERROR(CheckPublish(experiment.publish()));
   const int32_t iterations = experiment.evaluation().iterations();
   ModelConfig model = experiment.model();
   if (iterations > 0 && !SetIterations(iterations, &model)) {

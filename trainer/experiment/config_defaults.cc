@@ -102,7 +102,10 @@ void ResolveDefaults(Experiment* experiment) {
   if (!training->has_eval_batch_size()) training->set_eval_batch_size(training->batch_size());
 
   const bool mixing_given = model->rank_mixer().has_mixing();
+  const bool publishes = experiment->has_publish();
   FillDefaults(experiment);
+  // The texts of experiments that publish nothing are those of earlier builds.
+  if (!publishes) experiment->clear_publish();
   // RankMixer has no such map; what was given is for the checks to refuse.
   if (model->has_rank_mixer() && !mixing_given) model->mutable_rank_mixer()->clear_mixing();
 }

@@ -233,13 +233,19 @@ bool WritesDeltas(const CheckpointConfig& config) {
   return !config.disabled() && (config.delta_every_steps() > 0 || config.delta_every_minutes() > 0);
 }
 
+bool PublishesDeltas(const Experiment& experiment) {
+  return !experiment.publish().path().empty() &&
+         experiment.optimizer().sparse() != OptimizerConfig::DENSE_ADAM;
+}
+
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data) {
   return {.tables = MakeTables(experiment, data),
           .fields = MakeFields(experiment, data),
           .optimizer = MakeSparseOptimizer(experiment.optimizer()),
           .seed = static_cast<uint64_t>(experiment.training().seed()),
           .leaves = experiment.parallel().virtual_shards(),
-          .track_touched = WritesDeltas(experiment.checkpoint())};
+          .track_touched = WritesDeltas(experiment.checkpoint()),
+          .track_unpublished = PublishesDeltas(experiment)};
 }
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config) {

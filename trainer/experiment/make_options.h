@@ -40,6 +40,8 @@ std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInf
 
 // Returns whether the experiment asks for delta checkpoints.
 bool WritesDeltas(const CheckpointConfig& config);
+// Returns whether a run on the CPU publishes deltas, not only bases.
+bool PublishesDeltas(const Experiment& experiment);
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data);
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config);

@@ -100,6 +100,7 @@ Experiment ForInference(Experiment experiment) {
   experiment.mutable_optimizer()->set_dense(OptimizerConfig::SGD);
   experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
   experiment.mutable_checkpoint()->set_disabled(true);
+  experiment.clear_publish();
   if (const int32_t iterations = experiment.evaluation().iterations(); iterations > 0) {
     SetIterations(iterations, experiment.mutable_model());
   }
@@ -268,11 +269,23 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
   memory->surely[static_cast<int>(MemoryPart::kTableRows)] = surely;
   memory->unsure_rows = std::max(int64_t{0}, most - surely);
   AddSize(all, &memory->address_space);
+  if (options_.trains && !experiment_.publish().path().empty()) {
+    // The largest copy is a base's: the share's, and on rank 0 the whole of it beside.
+    for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
+      const Rows rows = RowsOf(t, shards, rank);
+      const int64_t copies = shards.replicated(t) ? shards.ranks() : 1;
+      const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + tables_[t].width * kElement;
+      const bool whole = rank == 0 && shards.ranks() > 1;
+      const int64_t all_surely = CompletesAnEpoch() ? occurring_[t] : 0;
+      AddSize(SizeProduct({rows.surely / copies + (whole ? all_surely : 0), record}),
+              &memory->surely[static_cast<int>(MemoryPart::kCheckpoint)]);
+    }
+  }
   if (!options_.trains || experiment_.checkpoint().disabled()) return;
   // A share that turns out larger than this is not copied.
   const int64_t staging = experiment_.checkpoint().staging_bytes();
   if (stored_all <= staging) {
-    memory->surely[static_cast<int>(MemoryPart::kCheckpoint)] = stored;
+    AddSize(stored, &memory->surely[static_cast<int>(MemoryPart::kCheckpoint)]);
     AddSize(stored_most - stored, &memory->unsure_rows);
   }
 }

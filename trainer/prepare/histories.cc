@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "trainer/data/sized_text.h"
 #include "trainer/prepare/external_sort.h"
 #include "trainer/prepare/rows/history_columns.h"
-#include "trainer/prepare/rows/sized_text.h"
 #include "trainer/prepare/work_appender.h"
 
 namespace elastor {

@@ -3,13 +3,17 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <limits>
+#include <span>
 #include <utility>
 
 #include "core/base/text.h"
+#include "trainer/data/arrow/table_source.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/data/record_scanner.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/history_columns.h"
+#include "trainer/prepare/table_columns.h"
 
 namespace elastor {
 namespace {
@@ -56,15 +60,78 @@ StatusOr<std::unique_ptr<Inputs>> Inputs::Open(const std::vector<std::string>& p
                                                const Schema& schema) {
   std::unique_ptr<Inputs> inputs(new Inputs(schema));
   for (const std::string& path : paths) {
-    auto state = std::make_unique<State>();
-    state->path = path;
-    ELASTOR_ASSIGN_OR_RETURN(state->source, inputs->OpenSource(path));
-    state->modified_ns = ModifiedNs(path, &state->file_bytes);
-    if (inputs->begin_lines_ > 0) ELASTOR_RETURN_IF_ERROR(inputs->ReadBegin(state.get()));
-    state->source.reset();  // there may be more files than a process can have open
-    inputs->states_.push_back(std::move(state));
+    auto input = std::make_unique<Input>();
+    input->path = path;
+    input->first_part = static_cast<uint32_t>(inputs->parts_.size());
+    ELASTOR_ASSIGN_OR_RETURN(const bool is_table, IsTable(path));
+    input->modified_ns = ModifiedNs(path, &input->file_bytes);
+    if (is_table) {
+      ELASTOR_RETURN_IF_ERROR(inputs->OpenParts(input.get(), schema));
+    } else {
+      ELASTOR_RETURN_IF_ERROR(inputs->OpenText(input.get()));
+    }
+    input->parts = static_cast<uint32_t>(inputs->parts_.size()) - input->first_part;
+    input->parts_left = input->parts;
+    inputs->inputs_.push_back(std::move(input));
   }
   return inputs;
+}
+
+Schema Inputs::SchemaOf(size_t input, const Schema& schema) const {
+  return is_table(input) ? SchemaOfTables(schema) : schema;
+}
+
+Status Inputs::OpenText(Input* input) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, OpenSource(input->path));
+  if (begin_lines_ > 0) {
+    ELASTOR_RETURN_IF_ERROR(ReadBegin(input->path, source.get(), &input->header));
+  }
+  auto part = std::make_unique<Part>();
+  part->input = static_cast<uint32_t>(inputs_.size());
+  part->file_bytes = input->file_bytes;
+  parts_.push_back(std::move(part));
+  return OkStatus();
+}
+
+// How many rows a chunk has follows from the footer alone.
+Status Inputs::OpenParts(Input* input, const Schema& schema) {
+  constexpr int64_t kMostChunkRows = 1 << 16, kValueBytes = 4, kMostRows = int64_t{1} << 46;
+  ELASTOR_ASSIGN_OR_RETURN(input->table, OpenTable(input->path));
+  ELASTOR_ASSIGN_OR_RETURN(TableColumns columns, ChooseColumns(schema, *input->table, input->path));
+  input->columns = std::move(columns.places);
+  input->header = std::move(columns.header);
+  std::vector<TableGroup> groups = input->table->groups;
+  if (groups.empty()) groups.emplace_back();
+  int64_t rows = 0, chunks = 0;
+  for (const TableGroup& group : groups) {
+    if (group.rows < 0 || group.rows > kMostRows - rows) {
+      return TableError(input->path, StrCat("a group of ", group.rows, " rows"));
+    }
+    rows += group.rows;
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    // Values of dictionaries are longer in memory than in the file.
+    const int64_t row_bytes =
+        std::max<int64_t>(kValueBytes * std::ssize(input->columns),
+                          groups[i].bytes / std::max<int64_t>(groups[i].rows, 1));
+    auto part = std::make_unique<Part>();
+    part->input = static_cast<uint32_t>(inputs_.size());
+    part->group = static_cast<int>(i);
+    part->rows = groups[i].rows;
+    part->chunk_rows =
+        std::clamp<int64_t>(chunk_bytes_ / std::max<int64_t>(row_bytes, 1), 1, kMostChunkRows);
+    part->first = part->next = static_cast<uint32_t>(chunks);
+    part->file_bytes = static_cast<int64_t>(static_cast<double>(input->file_bytes) *
+                                            static_cast<double>(part->rows) /
+                                            static_cast<double>(std::max<int64_t>(rows, 1)));
+    chunks += (part->rows + part->chunk_rows - 1) / part->chunk_rows;
+    parts_.push_back(std::move(part));
+    if (chunks > std::numeric_limits<uint32_t>::max()) {
+      return TableError(input->path, StrCat(rows, " rows in chunks of few"));
+    }
+  }
+  input->chunks = static_cast<uint32_t>(chunks);
+  return OkStatus();
 }
 
 size_t Inputs::EndOfLine(std::string_view text, size_t begin, int64_t line) const {
@@ -74,64 +141,111 @@ size_t Inputs::EndOfLine(std::string_view text, size_t begin, int64_t line) cons
 }
 
 // The lines before the rows of an input, which are to be in its first chunk.
-Status Inputs::ReadBegin(State* state) const {
+Status Inputs::ReadBegin(const std::string& path, TextSource* source, std::string* header) const {
   std::string text, more;
-  ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &text));
+  ELASTOR_RETURN_IF_ERROR(source->Next(kBeginBytes, &text));
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   size_t end = 0;
   for (int64_t line = 0; line < begin_lines_; ++line) {
     const size_t begin = end;
     end = EndOfLine(text, begin, line);
-    state->header = text.substr(begin, end - begin);
+    *header = text.substr(begin, end - begin);
     // A single long line is the first chunk; several must surely be in it.
     const bool near = begin_lines_ == 1 || std::cmp_less_equal(end, kBeginBytes);
     if (end > 0 && near) continue;
-    if (near) ELASTOR_RETURN_IF_ERROR(state->source->Next(kBeginBytes, &more));
+    if (near) ELASTOR_RETURN_IF_ERROR(source->Next(kBeginBytes, &more));
     const std::string expected =
         line < skip_lines_ ? StrCat(skip_lines_, " lines to skip") : "a header line";
     if (!near || !more.empty()) {
-      return UserError(StrCat(state->path, ": found ", line, " lines in the first ", kBeginBytes,
+      return UserError(StrCat(path, ": found ", line, " lines in the first ", kBeginBytes,
                               " bytes, expected ", expected, " there"));
     }
-    return UserError(state->path + (line == 0 ? ": is empty" : ": ends after line ") +
+    return UserError(path + (line == 0 ? ": is empty" : ": ends after line ") +
                      (line == 0 ? "" : std::to_string(line)) + ", expected " + expected);
   }
   return OkStatus();
 }
 
 void Inputs::Skip(const SpilledChunk& chunk) {
-  states_[chunk.input]->skipped[chunk.number] = chunk.text_bytes;
+  const Input& input = *inputs_[chunk.input];
+  uint32_t part = input.first_part + input.parts - 1;
+  while (parts_[part]->first > chunk.number) --part;
+  parts_[part]->skipped[chunk.number] = chunk.text_bytes;
 }
 
-void Inputs::SkipRestOf(uint32_t input, uint32_t chunks) {
-  State& state = *states_[input];
-  if (state.skipped.size() != chunks) return;
-  state.ended = true;
-  state.consumed = state.file_bytes;
+void Inputs::SkipRestOf(uint32_t number, uint32_t chunks) {
+  const Input& input = *inputs_[number];
+  const std::span parts(parts_.begin() + input.first_part, input.parts);
+  size_t skipped = 0;
+  for (const auto& part : parts) skipped += part->skipped.size();
+  if (skipped != chunks) return;
+  for (const auto& part : parts) {
+    part->ended = true;
+    part->consumed = part->file_bytes;
+  }
 }
 
-Status Inputs::ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, bool* found) {
-  State& state = *states_[input];
-  if (state.source == nullptr) {
-    ELASTOR_ASSIGN_OR_RETURN(state.source, OpenSource(state.path));
+Status Inputs::ReadText(Part* part, TextChunk* chunk, ParsedChunk* parsed) const {
+  if (part->source == nullptr) {
+    ELASTOR_ASSIGN_OR_RETURN(part->source, OpenSource(inputs_[part->input]->path));
   }
-  for (auto skip = state.skipped.find(state.next); skip != state.skipped.end();
-       skip = state.skipped.find(state.next)) {
-    ELASTOR_RETURN_IF_ERROR(state.source->Skip(skip->second, chunk_bytes_));
-    state.text_at += skip->second;
-    ++state.next;
+  for (auto skip = part->skipped.find(part->next); skip != part->skipped.end();
+       skip = part->skipped.find(part->next)) {
+    ELASTOR_RETURN_IF_ERROR(part->source->Skip(skip->second, chunk_bytes_));
+    part->text_at += skip->second;
+    ++part->next;
   }
-  ELASTOR_RETURN_IF_ERROR(state.source->Next(chunk_bytes_, text));
-  state.consumed = state.source->consumed_bytes();
-  *found = !text->empty();
+  ELASTOR_RETURN_IF_ERROR(part->source->Next(chunk_bytes_, &parsed->text));
+  parsed->table.rows = 0;
+  part->consumed = part->source->consumed_bytes();
+  chunk->text_at = part->text_at;
+  part->text_at += std::ssize(parsed->text);
+  return OkStatus();
+}
+
+Status Inputs::ReadTable(Part* part, TextChunk* chunk, ParsedChunk* parsed) const {
+  const Input& input = *inputs_[part->input];
+  const auto next_rows = [&] { return std::min(part->chunk_rows, part->rows - part->rows_taken); };
+  for (; part->skipped.contains(part->next); ++part->next) {
+    part->rows_to_skip += next_rows();
+    part->rows_taken += next_rows();
+  }
+  const int64_t rows = next_rows();
+  parsed->text.clear();
+  parsed->table.rows = 0;
+  part->rows_taken += rows;
+  part->consumed = part->file_bytes * part->rows_taken / std::max<int64_t>(part->rows, 1);
+  chunk->text_at = 0;
+  if (rows == 0) return OkStatus();
+  std::string wrong;
+  if (part->table_rows == nullptr) {
+    part->table_rows = input.table->Read(part->group, input.columns, &wrong);
+  }
+  if (wrong.empty()) wrong = part->table_rows->Skip(std::exchange(part->rows_to_skip, 0));
+  if (wrong.empty()) wrong = part->table_rows->Next(rows, &parsed->text, &parsed->table);
+  return wrong.empty() ? OkStatus() : TableError(input.path, wrong);
+}
+
+Status Inputs::ReadFrom(uint32_t number, TextChunk* chunk, ParsedChunk* parsed, bool* found) {
+  Part& part = *parts_[number];
+  Input& input = *inputs_[part.input];
+  const bool is_table = input.table != nullptr;
+  ELASTOR_RETURN_IF_ERROR(is_table ? ReadTable(&part, chunk, parsed)
+                                   : ReadText(&part, chunk, parsed));
+  *found = parsed->table.rows > 0 || !parsed->text.empty();
   if (*found) {
-    *chunk = {input, state.next++, state.text_at, static_cast<int64_t>(text->size()), 0};
-    state.text_at += chunk->text_bytes;
+    chunk->input = part.input;
+    chunk->part = number;
+    chunk->number = part.next++;
+    chunk->text_bytes = std::ssize(parsed->text);
+    chunk->lines_taken = 0;
     return OkStatus();
   }
-  state.source.reset();
-  state.ended = true;
-  return on_end_ ? on_end_(input, state.next) : OkStatus();
+  part.source.reset();
+  part.table_rows.reset();
+  part.ended = true;
+  if (--input.parts_left > 0 || !on_end_) return OkStatus();
+  return on_end_(part.input, is_table ? input.chunks : part.next);
 }
 
 void Inputs::TakeBegin(TextChunk* chunk, std::string* text) const {
@@ -143,38 +257,38 @@ void Inputs::TakeBegin(TextChunk* chunk, std::string* text) const {
   text->erase(0, end);
 }
 
-Status Inputs::Next(uint32_t near, TextChunk* chunk, std::string* text, bool* found) {
-  const uint32_t count = static_cast<uint32_t>(states_.size());
+Status Inputs::Next(TextChunk* chunk, ParsedChunk* parsed, bool* found) {
+  const uint32_t count = static_cast<uint32_t>(parts_.size()), near = chunk->part;
   *found = false;
   for (bool waiting = false; !*found; waiting = true) {
     bool left = false;
-    // The own input first, then the others in order; only when all are being read, wait for one.
+    // The own part first, then the others in order; only when all are being read, wait for one.
     for (uint32_t i = 0; i <= count && !*found; ++i) {
-      const uint32_t input = i == 0 ? near : i - 1;
-      State& state = *states_[input];
-      if (state.ended) continue;
-      std::unique_lock<std::mutex> lock(state.mutex, std::defer_lock);
+      const uint32_t number = i == 0 ? near : i - 1;
+      Part& part = *parts_[number];
+      if (part.ended) continue;
+      std::unique_lock<std::mutex> lock(part.mutex, std::defer_lock);
       if (waiting) {
         lock.lock();
       } else if (!lock.try_lock()) {
         left = true;
         continue;
       }
-      if (state.ended) continue;
-      ELASTOR_RETURN_IF_ERROR(ReadFrom(input, chunk, text, found));
+      if (part.ended) continue;
+      ELASTOR_RETURN_IF_ERROR(ReadFrom(number, chunk, parsed, found));
     }
     if (!*found && !left) return OkStatus();
   }
-  TakeBegin(chunk, text);
+  if (!is_table(chunk->input)) TakeBegin(chunk, &parsed->text);
   return OkStatus();
 }
 
 Status Inputs::CheckUnchanged() const {
-  for (const auto& state : states_) {
+  for (const auto& input : inputs_) {
     int64_t bytes = -1;
-    const int64_t modified_ns = ModifiedNs(state->path, &bytes);
-    if (bytes != state->file_bytes || modified_ns != state->modified_ns) {
-      return UserError(StrCat(state->path, ": changed while it was read (", state->file_bytes,
+    const int64_t modified_ns = ModifiedNs(input->path, &bytes);
+    if (bytes != input->file_bytes || modified_ns != input->modified_ns) {
+      return UserError(StrCat(input->path, ": changed while it was read (", input->file_bytes,
                               " bytes, now ", bytes < 0 ? "gone" : std::to_string(bytes), ")"));
     }
   }
@@ -182,14 +296,14 @@ Status Inputs::CheckUnchanged() const {
 }
 
 bool Inputs::ended() const {
-  return std::ranges::all_of(states_, [](const auto& state) { return state->ended.load(); });
+  return std::ranges::all_of(parts_, [](const auto& part) { return part->ended.load(); });
 }
 
 double Inputs::share_read() const {
   int64_t consumed = 0, bytes = 0;
-  for (const auto& state : states_) {
-    consumed += state->consumed;
-    bytes += state->file_bytes;
+  for (const auto& part : parts_) {
+    consumed += part->consumed;
+    bytes += part->file_bytes;
   }
   return bytes == 0 ? 1 : static_cast<double>(consumed) / static_cast<double>(bytes);
 }

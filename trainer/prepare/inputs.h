@@ -13,7 +13,9 @@
 
 #include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
+#include "trainer/data/arrow/arrow_part.h"
 #include "trainer/data/text_source.h"
+#include "trainer/prepare/rows/parsed_chunk.h"
 #include "trainer/prepare/rows/spill.h"
 
 namespace elastor {
@@ -22,14 +24,16 @@ namespace elastor {
 // alone.
 struct TextChunk {
   uint32_t input = 0;
+  uint32_t part = 0;        // among the parts of all inputs
   uint32_t number = 0;      // in its input
-  int64_t text_at = 0;      // in the (unpacked) input
+  int64_t text_at = 0;      // in the (unpacked) input; 0 in a table
   int64_t text_bytes = 0;   // with what has been taken from the text
   int64_t lines_taken = 0;  // from its beginning: skipped ones, and that of column names
 };
 
-// Hands out the chunks of all inputs to workers: each keeps to one input as long as no other worker
-// reads it, so that several gzip files are unpacked at once.
+// Hands out the chunks of all inputs to workers. An input is one part, or a part for each group of
+// a table. Each worker keeps to one part as long as no other worker reads it, so that several gzip
+// files are unpacked at once.
 class Inputs {
  public:
   // Opens every input once, so that what cannot be read is known at once. By the schema every input
@@ -37,7 +41,10 @@ class Inputs {
   static StatusOr<std::unique_ptr<Inputs>> Open(const std::vector<std::string>& paths,
                                                 const Schema& schema);
 
-  const std::string& header(size_t input) const { return states_[input]->header; }
+  const std::string& header(size_t input) const { return inputs_[input]->header; }
+  bool is_table(size_t input) const { return inputs_[input]->table != nullptr; }
+  // Returns the schema by which the rows of an input are parsed.
+  Schema SchemaOf(size_t input, const Schema& schema) const;
   // Chunks that need not be read again, before the first Next.
   void Skip(const SpilledChunk& chunk);
   // The input has `chunks` chunks.
@@ -47,9 +54,9 @@ class Inputs {
     on_end_ = std::move(on_end);
   }
 
-  // *found is false when nothing is left. `near`: the input that this worker last read.
-  // Thread-safe.
-  Status Next(uint32_t near, TextChunk* chunk, std::string* text, bool* found);
+  // Replaces parsed->text and parsed->table. *found is false when nothing is left. *chunk: the one
+  // that this worker last read. Thread-safe.
+  Status Next(TextChunk* chunk, ParsedChunk* parsed, bool* found);
   // User error when an input is not what it was when it was opened.
   Status CheckUnchanged() const;
   // Whether all chunks of all inputs have been handed out, or need not be.
@@ -58,27 +65,49 @@ class Inputs {
   double share_read() const;
 
  private:
-  struct State {
+  struct Input {
     std::string path;
     std::string header;
     int64_t file_bytes = 0;
     int64_t modified_ns = 0;
+    std::unique_ptr<TableFile> table;  // null: text
+    std::vector<int> columns;          // of the table
+    uint32_t chunks = 0;               // of the table
+    uint32_t first_part = 0;
+    uint32_t parts = 0;
+    std::atomic<uint32_t> parts_left{0};
+  };
+  struct Part {
+    uint32_t input = 0;
+    int group = 0;                        // of a table
+    int64_t rows = 0;                     // of the group
+    int64_t chunk_rows = 0;               // of its chunks but the last
+    uint32_t first = 0;                   // the number of its first chunk
+    int64_t file_bytes = 0;               // its share of the file's
     std::map<uint32_t, int64_t> skipped;  // number, bytes
     std::atomic<bool> ended{false};
     std::atomic<int64_t> consumed{0};
 
     std::mutex mutex;  // guards the rest
     std::unique_ptr<TextSource> source;
+    std::unique_ptr<TableRows> table_rows;
+    int64_t rows_to_skip = 0;
+    int64_t rows_taken = 0;
     uint32_t next = 0;
     int64_t text_at = 0;
   };
   explicit Inputs(const Schema& schema);
   StatusOr<std::unique_ptr<TextSource>> OpenSource(const std::string& path) const;
-  Status ReadBegin(State* state) const;
+  Status OpenText(Input* input);
+  Status OpenParts(Input* input, const Schema& schema);
+  Status ReadBegin(const std::string& path, TextSource* source, std::string* header) const;
   // Returns the place behind the line or record that begins at text[begin]; 0: it does not end.
   // `line`: its number in the input.
   size_t EndOfLine(std::string_view text, size_t begin, int64_t line) const;
-  Status ReadFrom(uint32_t input, TextChunk* chunk, std::string* text, bool* found);
+  // Each reads the next chunk of a part, but for chunk->part; an empty one at the end.
+  Status ReadText(Part* part, TextChunk* chunk, ParsedChunk* parsed) const;
+  Status ReadTable(Part* part, TextChunk* chunk, ParsedChunk* parsed) const;
+  Status ReadFrom(uint32_t number, TextChunk* chunk, ParsedChunk* parsed, bool* found);
   // Takes a byte order mark, skipped lines and a header from the first chunk of an input.
   void TakeBegin(TextChunk* chunk, std::string* text) const;
 
@@ -86,7 +115,8 @@ class Inputs {
   const int64_t begin_lines_;  // of every input, before its rows: skipped ones and header
   const int64_t chunk_bytes_;
   const std::string record_delimiter_;  // empty: every line is a record
-  std::vector<std::unique_ptr<State>> states_;
+  std::vector<std::unique_ptr<Input>> inputs_;
+  std::vector<std::unique_ptr<Part>> parts_;
   std::function<Status(uint32_t, uint32_t)> on_end_;
 };
 

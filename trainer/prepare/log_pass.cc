@@ -36,7 +36,7 @@ Status LogPass::Work(int thread, const Visit& visit) {
   TextChunk chunk;
   while (!failed_) {
     bool found;
-    ELASTOR_RETURN_IF_ERROR(inputs_->Next(chunk.input, &chunk, &parsed.text, &found));
+    ELASTOR_RETURN_IF_ERROR(inputs_->Next(&chunk, &parsed, &found));
     if (!found) break;
     (chunk.input < source_.labelled ? source_.parser : source_.unlabelled)->Parse(&parsed);
     ELASTOR_RETURN_IF_ERROR(visit(thread, chunk, parsed));

@@ -12,9 +12,9 @@
 
 #include "core/base/random.h"
 #include "core/base/text.h"
+#include "trainer/data/sized_text.h"
 #include "trainer/data/vocabulary.h"
 #include "trainer/prepare/external_sort.h"
-#include "trainer/prepare/rows/sized_text.h"
 #include "trainer/prepare/rows/time_splits.h"
 #include "trainer/prepare/split_ranges.h"
 #include "trainer/prepare/work_appender.h"

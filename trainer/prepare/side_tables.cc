@@ -61,13 +61,14 @@ class TableReader {
 Status TableReader::Open() {
   const std::string& file = lookup_.file();
   ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open({file}, schema_));
-  ELASTOR_ASSIGN_OR_RETURN(parser_, RowParser::Create(schema_, inputs_->header(0), file));
+  ELASTOR_ASSIGN_OR_RETURN(
+      parser_, RowParser::Create(inputs_->SchemaOf(0, schema_), inputs_->header(0), file));
   lines_ = 0;
   return OkStatus();
 }
 
 Status TableReader::Next(bool* found) {
-  ELASTOR_RETURN_IF_ERROR(inputs_->Next(0, &source_, &parsed_.text, found));
+  ELASTOR_RETURN_IF_ERROR(inputs_->Next(&source_, &parsed_, found));
   if (*found) lines_ += source_.lines_taken;
   return OkStatus();
 }
@@ -89,18 +90,29 @@ StatusOr<std::vector<int64_t>> TableReader::LinesOf(std::string_view key) {
   ELASTOR_RETURN_IF_ERROR(Open());
   std::vector<int64_t> found_at;
   const std::string delimiter = DelimiterOf(schema_);
+  const auto add_row = [&] {
+    parser_->Parse(&parsed_);
+    if (parsed_.rows == 1 && KeyOf(0) == key) found_at.push_back(lines_ + 1);
+    lines_ += parsed_.lines;
+  };
   bool found = true;
   while (true) {
     ELASTOR_RETURN_IF_ERROR(Next(&found));
     if (!found) return found_at;
+    if (inputs_->is_table(0)) {
+      const TextTable table = std::move(parsed_.table);
+      for (int64_t row = 0; row < table.rows; ++row) {
+        parsed_.table = table.RowAt(row);
+        add_row();
+      }
+      continue;
+    }
     const std::string text = std::move(parsed_.text);
     for (size_t begin = 0; begin < text.size();) {
       const size_t end =
           schema_.quoted() ? EndOfRecord(text, begin, delimiter) : text.find('\n', begin) + 1;
       parsed_.text = text.substr(begin, end - begin);
-      parser_->Parse(&parsed_);
-      if (parsed_.rows == 1 && KeyOf(0) == key) found_at.push_back(lines_ + 1);
-      lines_ += parsed_.lines;
+      add_row();
       begin = end;
     }
   }

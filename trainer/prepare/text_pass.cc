@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/text.h"
 #include "trainer/data/vocabulary.h"
 #include "trainer/prepare/histories.h"
 #include "trainer/prepare/inputs.h"
@@ -66,6 +67,20 @@ void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
       }
     }
   };
+  if (!column.bag && !chunk.coded.empty() && chunk.coded[column.place].codes != nullptr &&
+      chunk.bad_rows == 0 && chunk.draws.empty() && column.text) {
+    // Each value once, at its first row.
+    const CodedIds& coded = chunk.coded[column.place];
+    constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+    std::vector<uint32_t> number_of(coded.ids.size(), kNone);
+    numbers->resize(chunk.rows);
+    for (int64_t i = 0; i < chunk.rows; ++i) {
+      uint32_t& number = number_of[coded.codes[i]];
+      if (number == kNone) number = vocabulary->Add(chunk.TextOf(coded.ids[coded.codes[i]]));
+      (*numbers)[i] = number;
+    }
+    return;
+  }
   if (!column.bag) {
     const uint64_t* ids = chunk.ids.data() + column.place;
     number_all(chunk.rows, [&](int64_t i) { return ids[i * plan.singles]; });
@@ -104,7 +119,7 @@ class TextPass {
 
   Status Open();
   // For the inputs from `begin` to `end`, whose headers have to be alike; null: there are none.
-  StatusOr<std::unique_ptr<RowParser>> MakeParser(const Schema& schema, size_t begin, size_t end,
+  StatusOr<std::unique_ptr<RowParser>> MakeParser(size_t begin, size_t end,
                                                   Collect collect = Collect::kNothing) const;
   Status ReadLog();  // for negatives and histories
   Status TakeUpJournal(const SegmentList& list);
@@ -144,9 +159,8 @@ Status TextPass::Open() {
   ELASTOR_ASSIGN_OR_RETURN(tables_, ReadSideTables(schema, options_.memory_bytes / 2));
   memory_bytes_ = options_.memory_bytes;
   for (const SideTable& table : tables_) memory_bytes_ -= table.bytes();
-  ELASTOR_ASSIGN_OR_RETURN(parser_, MakeParser(schema, 0, labelled_));
-  ELASTOR_ASSIGN_OR_RETURN(unlabelled_parser_,
-                           MakeParser(WithoutLabels(schema), labelled_, paths_.size()));
+  ELASTOR_ASSIGN_OR_RETURN(parser_, MakeParser(0, labelled_));
+  ELASTOR_ASSIGN_OR_RETURN(unlabelled_parser_, MakeParser(labelled_, paths_.size()));
   SegmentList list;
   ELASTOR_ASSIGN_OR_RETURN(journal_, SegmentLog::Open(files_.journal, &list));
   ELASTOR_RETURN_IF_ERROR(TakeUpJournal(list));
@@ -160,14 +174,13 @@ Status TextPass::Open() {
 
 Status TextPass::ReadLog() {
   const Schema& schema = options_.schema;
-  const Schema unlabelled = WithoutLabels(schema);
   for (const Collect collect : {Collect::kNegatives, Collect::kHistories}) {
     const bool negatives = collect == Collect::kNegatives;
     if (negatives ? !schema.has_negatives() : schema.history().empty()) continue;
     ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowParser> parser,
-                             MakeParser(schema, 0, labelled_, collect));
+                             MakeParser(0, labelled_, collect));
     ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<RowParser> of_others,
-                             MakeParser(unlabelled, labelled_, paths_.size(), collect));
+                             MakeParser(labelled_, paths_.size(), collect));
     const LogSource source = {paths_, labelled_, parser.get(), of_others.get(), memory_bytes_};
     if (negatives) {
       ELASTOR_ASSIGN_OR_RETURN(
@@ -181,15 +194,25 @@ Status TextPass::ReadLog() {
   return OkStatus();
 }
 
-StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(const Schema& schema, size_t begin,
-                                                          size_t end, Collect collect) const {
+StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(size_t begin, size_t end,
+                                                          Collect collect) const {
   if (begin == end) return std::unique_ptr<RowParser>();
+  Schema schema = inputs_->SchemaOf(begin, options_.schema);
+  if (begin >= labelled_) schema = WithoutLabels(schema);
   ELASTOR_ASSIGN_OR_RETURN(
       std::unique_ptr<RowParser> parser,
       RowParser::Create(schema, inputs_->header(begin), paths_[begin],
                         begin < labelled_ ? Labels::kRequired : Labels::kOptional, tables_,
                         collect));
-  for (size_t i = begin + 1; schema.header() && i < end; ++i) {
+  for (size_t i = begin + 1; i < end; ++i) {
+    if (inputs_->is_table(i) != inputs_->is_table(begin)) {
+      const auto kind = [this](size_t input) {
+        return inputs_->is_table(input) ? " is a Parquet or Arrow file" : " is text";
+      };
+      return UserError(
+          StrCat(paths_[i], kind(i), ", and ", paths_[begin], kind(begin), "; expected one kind"));
+    }
+    if (!schema.header()) continue;
     ELASTOR_RETURN_IF_ERROR(parser->CheckHeader(inputs_->header(i), paths_[i]));
   }
   return parser;
@@ -322,7 +345,7 @@ Status TextPass::Work() {
   TextChunk source;
   while (!failed_) {
     bool found;
-    ELASTOR_RETURN_IF_ERROR(inputs_->Next(source.input, &source, &parsed.text, &found));
+    ELASTOR_RETURN_IF_ERROR(inputs_->Next(&source, &parsed, &found));
     if (!found) return Finish(&draft);
     ELASTOR_RETURN_IF_ERROR(ProcessChunk(source, &parsed, &draft));
     if (Full(draft)) ELASTOR_RETURN_IF_ERROR(Finish(&draft));

@@ -89,6 +89,7 @@ struct RunContext {
             &model.tables, backend_->embedding()};
   }
   Step<float>& step() const { return *backend_->step(); }
+  ShardedEmbedding<float>* host_embedding() const { return backend_->host_embedding(); }
   IdStaging id_staging() const { return backend_->id_staging(); }
   Evaluation& evaluation() { return *evaluation_; }
   // Returns the metadata of a checkpoint that is saved now, without the digest.

@@ -29,6 +29,7 @@
 #include "trainer/run/inference.h"
 #include "trainer/run/monitor.h"
 #include "trainer/run/run_checkpoints.h"
+#include "trainer/run/run_publications.h"
 #include "trainer/run/training_control.h"
 
 namespace elastor {
@@ -60,6 +61,7 @@ class TrainingRun {
   StatusOr<ControlRecord> GoOn();
   StatusOr<CheckpointMetadata> LoadOther();
   Status CheckSomethingIsLeft() const;
+  std::unique_ptr<BatchSource> MakeBatches(int64_t first_step) const;
   Status TrainSteps();
   Status BeginWriting();
   Status ShowOpening();
@@ -92,6 +94,7 @@ class TrainingRun {
   RunContext& context_;
   RunLog& log_;
   RunCheckpoints checkpoints_;
+  RunPublications publications_;
   std::unique_ptr<TrainingControl> control_;
   std::unique_ptr<BatchSource> batches_;
 
@@ -119,7 +122,8 @@ TrainingRun::TrainingRun(const RunOptions& options, const std::string& checkpoin
       experiment_(context->experiment),
       context_(*context),
       log_(*context->log),
-      checkpoints_(options.output_dir, context) {}
+      checkpoints_(options.output_dir, context),
+      publications_(context) {}
 
 int64_t TrainingRun::PlannedSteps() const {
   const int64_t limit = experiment_.training().max_steps();
@@ -155,26 +159,18 @@ Status TrainingRun::Train() {
     if (!status.ok()) return UserError("spectrum.ntk_rows: " + status.message());
   }
   ELASTOR_ASSIGN_OR_RETURN(const ControlRecord record, Begin());
-  const int64_t batch_rows = experiment_.training().batch_size();
-  const RowOrder order = MakeRowOrder(experiment_);
   control_ = std::make_unique<TrainingControl>(
       experiment_.optimizer(), experiment_.training(),
-      TrainingControl::Epoch{context_.dataset->rows(Split::kTrain, order), batch_rows}, record);
+      TrainingControl::Epoch{context_.dataset->rows(Split::kTrain, MakeRowOrder(experiment_)),
+                             experiment_.training().batch_size()},
+      record);
   if (GoesOn()) ELASTOR_RETURN_IF_ERROR(CheckSomethingIsLeft());
   first_step_ = record.step();
   context_.step().set_steps(record.step());
   context_.step().set_optimizer_step_offset(record.optimizer_step_offset());
-  batches_ = std::make_unique<BatchSource>(
-      context_.dataset.get(), order,
-      BatchSource::Options{.batch_rows = batch_rows,
-                           .leaves = experiment_.parallel().virtual_shards(),
-                           .epochs = experiment_.training().epochs(),
-                           .first_step = record.step(),
-                           .rank = context_.communicator->rank(),
-                           .ranks = context_.communicator->size(),
-                           .readers = experiment_.data().reader_threads(),
-                           .sequences = context_.model.graph.features().sequences,
-                           .stage = context_.id_staging()});
+  ELASTOR_RETURN_IF_ERROR(
+      publications_.Begin(record, [this](int64_t first_step) { return MakeBatches(first_step); }));
+  batches_ = MakeBatches(record.step());
   ELASTOR_RETURN_IF_ERROR(TrainSteps());
   ELASTOR_RETURN_IF_ERROR(WriteLastCheckpoint());
   if (stopped_) {
@@ -201,6 +197,20 @@ Status TrainingRun::CheckEnd() const {
   if (context_.dataset->rows(options_.split) > 0) return OkStatus();
   return UserError(experiment_.data().path() + ": the " + SplitName(options_.split) +
                    " split has no rows; expected some for --predictions");
+}
+
+std::unique_ptr<BatchSource> TrainingRun::MakeBatches(int64_t first_step) const {
+  return std::make_unique<BatchSource>(
+      context_.dataset.get(), MakeRowOrder(experiment_),
+      BatchSource::Options{.batch_rows = experiment_.training().batch_size(),
+                           .leaves = experiment_.parallel().virtual_shards(),
+                           .epochs = experiment_.training().epochs(),
+                           .first_step = first_step,
+                           .rank = context_.communicator->rank(),
+                           .ranks = context_.communicator->size(),
+                           .readers = experiment_.data().reader_threads(),
+                           .sequences = context_.model.graph.features().sequences,
+                           .stage = context_.id_staging()});
 }
 
 StatusOr<ControlRecord> TrainingRun::Begin() {
@@ -400,6 +410,7 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   if (result.requests[kCheckpointWritten] == context_.communicator->size()) {
     ELASTOR_RETURN_IF_ERROR(checkpoints_.Finish());
   }
+  ELASTOR_RETURN_IF_ERROR(publications_.AfterStep(control_->record()));
   ShowProgress(result.loss);
   if (Due(experiment_.training().log_every_steps()) || step() == PlannedSteps()) {
     ELASTOR_RETURN_IF_ERROR(LogStep(result));
@@ -551,6 +562,8 @@ Status TrainingRun::MeasureSpectrum() {
 }
 
 Status TrainingRun::WriteLastCheckpoint() {
+  if (control_->finished()) ELASTOR_RETURN_IF_ERROR(publications_.AtEnd(control_->record()));
+  ELASTOR_RETURN_IF_ERROR(publications_.Finish());
   if (!experiment_.checkpoint().disabled() && !checkpoints_.Holds(control_->record())) {
     // A signal may leave little time. A run that is complete leaves a folder that stands alone.
     ELASTOR_RETURN_IF_ERROR(control_->finished() ? checkpoints_.Start(control_->record())

@@ -10,16 +10,14 @@
 #include <vector>
 
 #include "core/base/exhausted.h"
-#include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/kernels/elementwise.h"
-#include "trainer/score/row_encoder.h"
-#include "trainer/score/scorer.h"
+#include "trainer/score/live_model.h"
 
 struct elastor_model {
-  std::unique_ptr<elastor::Scorer> scorer;
-  std::unique_ptr<elastor::RowEncoder> encoder;  // null: the folder does not tell the schema
+  std::shared_ptr<elastor::LiveModel> live;
+  const elastor::LiveModel::Version* held = nullptr;  // null: the newest version
 };
 
 namespace elastor {
@@ -79,8 +77,8 @@ struct Answers {
   float* logits;
 };
 
-Status Score(const elastor_model& model, Buffers* buffers, const Answers& answers) {
-  ELASTOR_RETURN_IF_ERROR(model.scorer->Score(&buffers->rows, &buffers->logits));
+Status Score(const Scorer& scorer, Buffers* buffers, const Answers& answers) {
+  ELASTOR_RETURN_IF_ERROR(scorer.Score(&buffers->rows, &buffers->logits));
   if (answers.probabilities != nullptr) {
     std::ranges::transform(buffers->logits, answers.probabilities, Sigmoid<float>);
   }
@@ -100,15 +98,11 @@ Status CheckArray(const char* name, const void* array, size_t elements) {
   return array != nullptr || elements == 0 ? OkStatus() : UserError(StrCat(name, " is NULL"));
 }
 
-bool HasBags(const DatasetInfo& data) {
-  return std::ranges::any_of(data.categorical, &DatasetInfo::Categorical::multi_hot);
-}
-
-Status TakeIds(const DatasetInfo& data, const int64_t* ids, const int64_t* offsets, size_t rows,
-               Rows* to) {
+Status TakeIds(const DatasetInfo& data, bool has_bags, const int64_t* ids, const int64_t* offsets,
+               size_t rows, Rows* to) {
   const size_t bags = rows * data.categorical.size();
   if (offsets == nullptr) {
-    if (HasBags(data)) return UserError("offsets is NULL; the model has fields of several ids");
+    if (has_bags) return UserError("offsets is NULL; the model has fields of several ids");
     ELASTOR_RETURN_IF_ERROR(CheckArray("ids", ids, bags));
     to->ids.assign(ids, ids + bags);
     return OkStatus();
@@ -125,14 +119,15 @@ Status TakeIds(const DatasetInfo& data, const int64_t* ids, const int64_t* offse
   }
   ELASTOR_RETURN_IF_ERROR(CheckArray("ids", ids, static_cast<size_t>(offsets[bags])));
   to->ids.assign(ids, ids + offsets[bags]);
-  if (HasBags(data)) to->offsets.assign(offsets, offsets + bags + 1);
+  if (has_bags) to->offsets.assign(offsets, offsets + bags + 1);
   return OkStatus();
 }
 
 Status ScoreValues(const elastor_model* model, const char* const* values, size_t rows,
                    const Answers& answers) {
   ELASTOR_RETURN_IF_ERROR(CheckArguments(model, rows));
-  if (model->encoder == nullptr) {
+  const LiveModel::Use version(*model->live, model->held);
+  if (version->encoder == nullptr) {
     return UserError("the model's folder does not tell how raw values are encoded");
   }
   Buffers& buffers = OfThread();
@@ -143,24 +138,26 @@ Status ScoreValues(const elastor_model* model, const char* const* values, size_t
   for (size_t row = 0; row < rows; ++row) {
     std::transform(values + row * fields, values + (row + 1) * fields, buffers.values.begin(),
                    [](const char* text) { return text == nullptr ? "" : text; });
-    const Status encoded = model->encoder->EncodeValues(buffers.values, to);
+    const Status encoded = version->encoder->EncodeValues(buffers.values, to);
     if (!encoded.ok()) return UserError("row " + std::to_string(row) + ": " + encoded.message());
   }
-  return Score(*model, &buffers, answers);
+  return Score(*version->scorer, &buffers, answers);
 }
 
 Status ScoreIds(const elastor_model* model, const float* numeric, const int64_t* ids,
                 const int64_t* offsets, size_t rows, const Answers& answers) {
   ELASTOR_RETURN_IF_ERROR(CheckArguments(model, rows));
-  const DatasetInfo& data = model->scorer->model().data;
+  const LiveModel::Use version(*model->live, model->held);
+  const DatasetInfo& data = version->scorer->model().data;
   const size_t numbers = rows * data.numeric.size();
   ELASTOR_RETURN_IF_ERROR(CheckArray("numeric", numeric, numbers));
   Buffers& buffers = OfThread();
   Rows* const to = buffers.Empty();
   to->rows = static_cast<int64_t>(rows);
   to->numeric.assign(numeric, numeric + numbers);
-  ELASTOR_RETURN_IF_ERROR(TakeIds(data, ids, offsets, rows, to));
-  return Score(*model, &buffers, answers);
+  ELASTOR_RETURN_IF_ERROR(
+      TakeIds(data, model->live->interface().takes_offsets, ids, offsets, rows, to));
+  return Score(*version->scorer, &buffers, answers);
 }
 
 }  // namespace
@@ -182,58 +179,93 @@ int elastor_open(const char* folder, elastor_model** model, char* error, size_t 
   elastor::ThrowWhenExhausted();
   return elastor::Guarded(error, error_size, [&]() -> Status {
     auto opened = std::make_unique<elastor_model>();
-    ELASTOR_ASSIGN_OR_RETURN(opened->scorer, elastor::Scorer::Open(folder, /*pool=*/nullptr));
-    const elastor::DataEncoding& encoding = *opened->scorer->model().metadata.encoding;
-    if (!encoding.schema.empty()) {
-      ELASTOR_ASSIGN_OR_RETURN(
-          opened->encoder, elastor::RowEncoder::Open(encoding, elastor::DirectoryToRead(folder)));
-    }
+    ELASTOR_ASSIGN_OR_RETURN(opened->live, elastor::LiveModel::Open(folder));
     *model = opened.release();
     return OkStatus();
   });
 }
 
-void elastor_close(elastor_model* model) { delete model; }
+void elastor_close(elastor_model* model) {
+  if (model != nullptr && model->held != nullptr) model->live->Release(model->held);
+  delete model;
+}
+
+int elastor_update(elastor_model* model, const char* folder, uint64_t* version, char* error,
+                   size_t error_size) {
+  return elastor::Guarded(error, error_size, [&]() -> Status {
+    if (model == nullptr) return UserError("model is NULL");
+    if (folder == nullptr) return UserError("folder is NULL");
+    if (model->held != nullptr) return UserError("model is held; expected the one it is of");
+    int64_t number = 0;
+    Status status = model->live->Update(folder, &number);
+    if (version != nullptr) *version = static_cast<uint64_t>(number);
+    return status;
+  });
+}
+
+int elastor_hold(const elastor_model* model, elastor_model** held, char* error, size_t error_size) {
+  return elastor::Guarded(error, error_size, [&]() -> Status {
+    if (model == nullptr) return UserError("model is NULL");
+    if (held == nullptr) return UserError("held is NULL");
+    *held = nullptr;
+    auto copy = std::make_unique<elastor_model>();
+    copy->live = model->live;
+    if (model->held != nullptr) {
+      model->held->holders.fetch_add(1);
+      copy->held = model->held;
+    } else {
+      copy->held = model->live->Hold();
+    }
+    *held = copy.release();
+    return OkStatus();
+  });
+}
+
+uint64_t elastor_version(const elastor_model* model) {
+  if (model == nullptr) return 0;
+  const elastor::LiveModel::Use version(*model->live, model->held);
+  const auto& publication = version->scorer->model().metadata.publication;
+  return publication ? static_cast<uint64_t>(publication->number) : 0;
+}
 
 size_t elastor_outputs(const elastor_model* model) {
-  return model == nullptr ? 0 : static_cast<size_t>(model->scorer->task().outputs());
+  return model == nullptr ? 0 : model->live->interface().outputs.size();
 }
 
 size_t elastor_fields(const elastor_model* model) {
-  const bool encodes = model != nullptr && model->encoder != nullptr;
-  return encodes ? model->encoder->features().size() : 0;
+  return model == nullptr ? 0 : model->live->interface().fields.size();
 }
 
 const char* elastor_field_name(const elastor_model* model, size_t field) {
-  return field < elastor_fields(model) ? model->encoder->features()[field].name.c_str() : nullptr;
+  if (field >= elastor_fields(model)) return nullptr;
+  return model->live->interface().fields[field].name.c_str();
 }
 
 int elastor_field_is_number(const elastor_model* model, size_t field) {
-  if (field >= elastor_fields(model)) return 0;
-  const elastor::FieldPlan& plan = model->encoder->features()[field];
-  return plan.type == elastor::Field::NUMERIC || plan.transform == elastor::Field::BUCKET ||
-         plan.transform == elastor::Field::LOG2_BUCKET;
+  return field < elastor_fields(model) && model->live->interface().fields[field].is_number;
 }
 
 const char* elastor_output_name(const elastor_model* model, size_t output) {
   if (output >= elastor_outputs(model)) return nullptr;
-  return model->scorer->task().learned[output].name.c_str();
+  return model->live->interface().outputs[output].c_str();
 }
 
 const char* elastor_digest(const elastor_model* model) {
-  return model == nullptr ? nullptr : model->scorer->model().metadata.state_digest.c_str();
+  if (model == nullptr) return nullptr;
+  const elastor::LiveModel::Use version(*model->live, model->held);
+  return version->scorer->model().metadata.state_digest.c_str();
 }
 
 size_t elastor_numeric_fields(const elastor_model* model) {
-  return model == nullptr ? 0 : model->scorer->model().data.numeric.size();
+  return model == nullptr ? 0 : model->live->interface().numeric_fields;
 }
 
 size_t elastor_categorical_fields(const elastor_model* model) {
-  return model == nullptr ? 0 : model->scorer->model().data.categorical.size();
+  return model == nullptr ? 0 : model->live->interface().categorical_fields;
 }
 
 int elastor_takes_offsets(const elastor_model* model) {
-  return model != nullptr && elastor::HasBags(model->scorer->model().data);
+  return model != nullptr && model->live->interface().takes_offsets;
 }
 
 int elastor_score_values(const elastor_model* model, const char* const* values, size_t rows,

@@ -24,10 +24,25 @@ enum {
 
 typedef struct elastor_model elastor_model;
 
-/* Loads a model's folder, every byte verified. *model is NULL unless ELASTOR_OK. */
+/* Loads a model's folder, or the newest version in a folder of publications, every byte verified.
+ * *model is NULL unless ELASTOR_OK. */
 int elastor_open(const char* folder, elastor_model** model, char* error, size_t error_size);
 /* No call may be using the model. NULL is allowed. */
 void elastor_close(elastor_model* model);
+
+/* Takes all that is new in a folder of publications, in which the model was opened or a base of
+ * which it is. Other threads may score meanwhile: they take no lock, and each call sees one whole
+ * version. On error the last whole version stays. *version, which may be NULL, is the present
+ * version's number in either case. An update keeps one copy of what it changes; a missed delta
+ * needs a base, that is a whole model, beside the old one. */
+int elastor_update(elastor_model* model, const char* folder, uint64_t* version, char* error,
+                   size_t error_size);
+/* Makes *held the model as it is now, which no update changes: for several calls on one version. It
+ * takes no lock. elastor_close ends it; until then its version keeps its memory, and each update of
+ * the model keeps the rows that it changed. */
+int elastor_hold(const elastor_model* model, elastor_model** held, char* error, size_t error_size);
+/* The number of the model's version in its folder of publications; 0 if it is no publication. */
+uint64_t elastor_version(const elastor_model* model);
 
 /* Probabilities of a row: one for every label that the model has learned. Of no model (NULL) this
  * number and those below are 0. */
@@ -42,7 +57,8 @@ int elastor_field_is_number(const elastor_model* model, size_t field);
 /* The name of an output's label; "" if the model has a single label without a name. NULL: no such
  * output. */
 const char* elastor_output_name(const elastor_model* model, size_t output);
-/* The digest of the training state that the model is part of, 32 hex digits. NULL: no model. */
+/* The digest of the training state that the model is part of, 32 hex digits; of a publication the
+ * digest of its weights. It lives until the model's next update. NULL: no model. */
 const char* elastor_digest(const elastor_model* model);
 /* Return how many numbers and how many bags of ids an encoded row has. */
 size_t elastor_numeric_fields(const elastor_model* model);

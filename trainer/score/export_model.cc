@@ -80,6 +80,18 @@ std::string FeaturesJson(const Scorer& scorer) {
                           {"width", layout.field_width(f)},
                           {"pooling", field.pooling == Pooling::kMean ? "mean" : "sum"}});
   }
+  // As LayOutSequences makes bags of them.
+  size_t position = model.data.categorical.size();
+  for (const SequenceShape& sequence : scorer.graph().features().sequences) {
+    embeddings[sequence.field]["latest"] = sequence.positions;
+    if (sequence.pooled) continue;
+    embeddings[sequence.field]["pooling"] = "none";
+    json["lengths"].push_back({{"field", sequence.name}, {"latest", sequence.positions}});
+    for (int64_t t = 0; t < sequence.positions; ++t, ++position) {
+      embeddings[position]["latest"] = sequence.positions;
+      embeddings[position]["position"] = t;
+    }
+  }
   Json& encoding = json["encoding"] = Json::object();
   AddEncodingJson(*model.metadata.encoding, &encoding);
   encoding.erase("schema");  // is a file

@@ -1,8 +1,10 @@
 #include "trainer/score/onnx_graph.h"
 
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <variant>
@@ -35,6 +37,7 @@ class OnnxWriter {
   // The op's ONNX nodes, of which the last one's output is the value.
   StatusOr<std::string> Map(const EmbeddingInputOp& op);
   StatusOr<std::string> Map(const AddOp&) { return Apply("Add", {input(0), input(1)}); }
+  StatusOr<std::string> Map(const AppendTargetOp& op);
   StatusOr<std::string> Map(const AttentionOp& op);
   StatusOr<std::string> Map(const BatchNormOp&);
   StatusOr<std::string> Map(const BlockTransposeOp& op);
@@ -58,10 +61,12 @@ class OnnxWriter {
   StatusOr<std::string> Map(const PadOp& op);
   StatusOr<std::string> Map(const PairwiseDotOp& op);
   StatusOr<std::string> Map(const PositionOp& op);
+  StatusOr<std::string> Map(const ReadTargetOp& op);
   StatusOr<std::string> Map(const ReluOp&) { return Apply("Relu", {input(0)}); }
   StatusOr<std::string> Map(const SliceOp& op);
   StatusOr<std::string> Map(const SoftmaxGateOp& op);
   StatusOr<std::string> Map(const SumPoolOp& op);
+  StatusOr<std::string> Map(const TargetAttentionOp& op);
   StatusOr<std::string> Map(const UpperTriangleOp& op);
   StatusOr<std::string> Map(const WeightedPoolOp& op);
   template <typename OtherOp>
@@ -128,7 +133,25 @@ class OnnxWriter {
     return y;
   }
   std::string Activate(Activation activation, const std::string& x);
-  void Declare(const std::string& name, int64_t features, onnx::ValueInfoProto* value);
+
+  // Of a value [N, tokens, width] the tokens [begin, end).
+  std::string Tokens(const std::string& x, int64_t begin, int64_t end) {
+    return Apply("Slice", {x, Integers({begin}), Integers({end}), Integers({1})});
+  }
+  // `yes` where `condition` is true, else 0.
+  std::string OrZero(const std::string& condition, const std::string& yes) {
+    return Apply("Where", {condition, yes, Scalar(0)});
+  }
+  // Places 0, 1, ... compared with the lengths of a sequence, which are `more` longer: `shape` has
+  // one dimension of `places`, behind that of the rows.
+  std::string Places(const char* compare, int64_t sequence, int64_t more, int64_t places,
+                     const Dimensions& shape);
+  // E's vectors [N, fields, width] as features, with `vector` [N, 1, width] in the place of
+  // `field`.
+  std::string Replaced(const std::string& e, int64_t fields, int64_t field,
+                       const std::string& vector);
+  void Declare(const std::string& name, onnx::TensorProto::DataType type, int64_t features,
+               onnx::ValueInfoProto* value);
 
   const Graph& graph_;
   const int64_t outputs_;
@@ -228,13 +251,73 @@ StatusOr<std::string> OnnxWriter::Map(const EmbeddingInputOp& op) {
   return graph_.features().table_features() == 0 ? numeric : Concat(numeric, "embeddings");
 }
 
-// Softmax attention without lengths.
+std::string OnnxWriter::Places(const char* compare, int64_t sequence, int64_t more, int64_t places,
+                               const Dimensions& shape) {
+  Dimensions numbers(places);
+  std::iota(numbers.begin(), numbers.end(), -more);
+  const std::string length = Apply("Gather", {"lengths", Integers({sequence})});
+  SetInt("axis", 1);
+  return Reshape(Apply(compare, {Integers(numbers), length}), shape);
+}
+
+std::string OnnxWriter::Replaced(const std::string& e, int64_t fields, int64_t field,
+                                 const std::string& vector) {
+  std::vector<std::string> parts;
+  if (field > 0) parts.push_back(Tokens(e, 0, field));
+  parts.push_back(vector);
+  if (field + 1 < fields) parts.push_back(Tokens(e, field + 1, fields));
+  const std::string y = Apply("Concat", parts);
+  SetInt("axis", 1);
+  return Flat(y);
+}
+
+StatusOr<std::string> OnnxWriter::Map(const AppendTargetOp& op) {
+  const int64_t tokens = op.positions + 1;
+  const Dimensions mask = {kRows, tokens, 1};
+  const std::string e = Reshape(input(0), {kRows, op.fields + op.positions, op.width});
+  const std::string history =
+      Apply("Pad", {Tokens(e, op.fields, op.fields + op.positions), Integers({0, 0, 0, 0, 1, 0})});
+  const std::string seen = OrZero(Places("Less", op.sequence, 0, tokens, mask), history);
+  return Flat(Apply("Where", {Places("Equal", op.sequence, 0, tokens, mask),
+                              Tokens(e, op.target, op.target + 1), seen}));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const ReadTargetOp& op) {
+  const int64_t tokens = op.positions + 1;
+  const std::string e = Reshape(input(0), {kRows, op.fields + op.positions, op.width});
+  const std::string x = Reshape(input(1), {kRows, tokens, op.width});
+  const std::string target = OrZero(Places("Equal", op.sequence, 0, tokens, {kRows, tokens, 1}), x);
+  return Replaced(e, op.fields, op.field, Sum(target, 1, /*keep=*/true));
+}
+
+StatusOr<std::string> OnnxWriter::Map(const TargetAttentionOp& op) {
+  const std::string e = Reshape(input(0), {kRows, op.fields + op.positions, op.width});
+  const std::string h = Tokens(e, op.fields, op.fields + op.positions);
+  const std::string a = Apply("Expand", {Tokens(e, op.target, op.target + 1), Apply("Shape", {h})});
+  std::string y = Apply("Concat", {a, h, Apply("Sub", {a, h}), Apply("Mul", {a, h})});
+  SetInt("axis", 2);
+  for (int64_t i = 0, p = 0; i < op.layers(); ++i) {
+    const int64_t in = op.layer_in(i), out = op.layer_out(i);
+    y = Apply("MatMul", {y, Transposed(parameter(p++), 1, out, in, 0, 1)});
+    if (op.has_bias(i)) y = Apply("Add", {y, Parameter(p++, {out})});
+    if (i + 1 < op.layers()) y = Activate(op.activation, y);
+  }
+  const std::string there = Places("Less", op.sequence, 0, op.positions, {kRows, op.positions, 1});
+  if (op.softmax) {
+    y = Apply("Softmax", {Apply("Where", {there, y, Scalar(-FLT_MAX)})});
+    SetInt("axis", 1);
+  }
+  const std::string weighted = Apply("Mul", {OrZero(there, y), OrZero(there, h)});
+  return Replaced(e, op.fields, op.field, Sum(weighted, 1, /*keep=*/true));
+}
+
 StatusOr<std::string> OnnxWriter::Map(const AttentionOp& op) {
   const AttentionShape& a = op.attention;
-  if (a.kind != AttentionKind::kSoftmax || a.causal || op.position_bias ||
-      node().inputs.size() > 3) {
+  // Of a language model, whose outputs are no labels.
+  if (a.causal && op.sequence < 0) {
     return UserError(
-        "--mode=export: the model has attention over sequences, which has no counterpart in ONNX");
+        "--mode=export: the model has causal attention over all tokens, which has no counterpart "
+        "in ONNX");
   }
   const auto heads = [&](int i, int64_t tokens, int64_t width, const Dimensions& order) {
     return Transpose(Reshape(input(i), {kRows, tokens, a.heads, width}), order);
@@ -242,8 +325,37 @@ StatusOr<std::string> OnnxWriter::Map(const AttentionOp& op) {
   const std::string q = heads(0, a.queries, a.width, {0, 2, 1, 3});
   const std::string k = heads(1, a.keys, a.width, {0, 2, 3, 1});
   const std::string v = heads(2, a.keys, a.value_width, {0, 2, 1, 3});
-  const std::string scores = Apply("Mul", {Apply("MatMul", {q, k}), Scalar(a.scale)});
-  return Flat(Transpose(Apply("MatMul", {Softmax(scores), v}), {0, 2, 1, 3}));
+  std::string scores = Apply("Mul", {Apply("MatMul", {q, k}), Scalar(a.scale)});
+  if (op.position_bias) {
+    std::vector<float> bias(a.queries * a.keys);
+    for (int64_t i = 0; i < a.queries; ++i) {
+      for (int64_t j = 0; j < (a.causal ? i + 1 : a.keys); ++j) {
+        bias[i * a.keys + j] = parameter(0)[DifferenceOf(a, i, j)];
+      }
+    }
+    scores = Apply("Add", {scores, Floats({a.queries, a.keys}, bias)});
+  }
+  std::string sees;
+  if (op.sequence >= 0) {  // a row has its sequence's tokens and the target
+    sees = Places("Less", op.sequence, 1, a.keys, {kRows, 1, 1, a.keys});
+    if (a.causal) {
+      Dimensions places(a.keys);
+      std::iota(places.begin(), places.end(), 0);
+      const std::string earlier =
+          Apply("LessOrEqual", {Integers(places), Reshape(Integers(places), {a.queries, 1})});
+      const std::string asks = Places("Less", op.sequence, 1, a.queries, {kRows, 1, a.queries, 1});
+      sees = Apply("And", {Apply("And", {sees, earlier}), asks});
+    }
+  }
+  std::string weights;
+  if (a.kind == AttentionKind::kSilu) {
+    weights = Apply(
+        "Mul", {Activate(Activation::kSwish, scores), Scalar(1.0 / static_cast<double>(a.keys))});
+  } else {
+    weights = Softmax(sees.empty() ? scores : Apply("Where", {sees, scores, Scalar(-FLT_MAX)}));
+  }
+  if (!sees.empty()) weights = OrZero(sees, weights);
+  return Flat(Transpose(Apply("MatMul", {weights, v}), {0, 2, 1, 3}));
 }
 
 StatusOr<std::string> OnnxWriter::Map(const BatchNormOp&) {
@@ -460,21 +572,27 @@ StatusOr<std::string> OnnxWriter::Map(const WeightedPoolOp& op) {
   return Flat(Transpose(Reshape(y, {kRows, op.width, op.groups}), {0, 2, 1}));
 }
 
-void OnnxWriter::Declare(const std::string& name, int64_t features, onnx::ValueInfoProto* value) {
+void OnnxWriter::Declare(const std::string& name, onnx::TensorProto::DataType type,
+                         int64_t features, onnx::ValueInfoProto* value) {
   value->set_name(name);
-  onnx::TypeProto::Tensor* const type = value->mutable_type()->mutable_tensor_type();
-  type->set_elem_type(onnx::TensorProto::FLOAT);
-  type->mutable_shape()->add_dim()->set_dim_param("N");
-  type->mutable_shape()->add_dim()->set_dim_value(features);
+  onnx::TypeProto::Tensor* const tensor = value->mutable_type()->mutable_tensor_type();
+  tensor->set_elem_type(type);
+  tensor->mutable_shape()->add_dim()->set_dim_param("N");
+  tensor->mutable_shape()->add_dim()->set_dim_value(features);
 }
 
 StatusOr<std::string> OnnxWriter::Write() {
   const FeatureShape& features = graph_.features();
   if (features.numeric_fields > 0) {
-    Declare("numeric", features.numeric_fields, proto()->add_input());
+    Declare("numeric", onnx::TensorProto::FLOAT, features.numeric_fields, proto()->add_input());
   }
   if (features.table_features() > 0) {
-    Declare("embeddings", features.table_features(), proto()->add_input());
+    Declare("embeddings", onnx::TensorProto::FLOAT, features.table_features(),
+            proto()->add_input());
+  }
+  if (features.encoded_sequences() > 0) {
+    Declare("lengths", onnx::TensorProto::INT64, features.encoded_sequences(),
+            proto()->add_input());
   }
   for (node_ = 0; node_ < graph_.size(); ++node_) {
     StatusOr<std::string> value = std::visit([this](const auto& op) { return Map(op); }, node().op);
@@ -489,8 +607,8 @@ StatusOr<std::string> OnnxWriter::Write() {
   last()->set_output(0, "logits");
   Apply("Sigmoid", {"logits"});
   last()->set_output(0, "probabilities");
-  Declare("logits", outputs_, proto()->add_output());
-  Declare("probabilities", outputs_, proto()->add_output());
+  Declare("logits", onnx::TensorProto::FLOAT, outputs_, proto()->add_output());
+  Declare("probabilities", onnx::TensorProto::FLOAT, outputs_, proto()->add_output());
   if (static_cast<int64_t>(model_.ByteSizeLong()) < kMostBytes && constant_bytes_ < kMostBytes) {
     return model_.SerializeAsString();
   }

@@ -15,6 +15,8 @@ inline constexpr int kOnnxOpset = 13;
 // the model's. Tensors, N being the rows:
 //   in   numeric [N, numeric fields], NaN = missing; absent without numeric fields
 //        embeddings [N, table features]: what the tables give, field after field; absent without
+//        lengths [N, sequences], int64: the positions that a row has of each sequence that the
+//        model reads id by id; absent without
 //   out  logits [N, outputs]; probabilities = sigmoid(logits)
 // A model of 2 GiB, which no protobuf file holds, and an op without counterpart are user errors in
 // one line.

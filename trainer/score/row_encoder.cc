@@ -12,6 +12,7 @@
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/schema_file.h"
+#include "trainer/prepare/table_columns.h"
 
 namespace elastor {
 namespace {
@@ -158,6 +159,12 @@ RowEncoder::RowEncoder(Schema schema, DataEncoding encoding)
   for (const Field& field : schema_.fields()) {
     if (IsFeature(field)) features_.emplace_back(field, static_cast<int64_t>(features_.size()));
   }
+}
+
+Schema RowEncoder::SchemaOfTable(std::string_view header) const {
+  Schema schema = SchemaOfTables(schema_);
+  schema.clear_split();
+  return SchemaOfHeader(std::move(schema), header);
 }
 
 Schema RowEncoder::SchemaOf(std::string_view first_line) const {

@@ -39,6 +39,8 @@ class RowEncoder {
   // columns of LABEL fields may be left out, or those of LABEL, WEIGHT, GROUP and TIME fields. With
   // several labels, rows have all of them or none.
   Schema SchemaOf(std::string_view first_line) const;
+  // The same for rows of Parquet and Arrow files with these columns (table_columns.h).
+  Schema SchemaOfTable(std::string_view header) const;
 
   // Appends the rows of a chunk that was parsed by SchemaOf. A missing label becomes not-a-number.
   void Encode(const ParsedChunk& chunk, Rows* rows) const;

@@ -14,6 +14,7 @@
 #include "core/base/thread_pool.h"
 #include "core/process/claimed_folder.h"
 #include "core/process/standard_streams.h"
+#include "trainer/data/arrow/table_source.h"
 #include "trainer/data/file_kind.h"
 #include "trainer/data/record_scanner.h"
 #include "trainer/data/text_source.h"
@@ -21,6 +22,7 @@
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/row_parser.h"
 #include "trainer/prepare/side_tables.h"
+#include "trainer/prepare/table_columns.h"
 #include "trainer/records/run_files.h"
 #include "trainer/score/row_encoder.h"
 #include "trainer/score/scorer.h"
@@ -30,6 +32,7 @@ namespace {
 
 constexpr char kStdin[] = "-";
 constexpr int64_t kChunkBytes = 256 << 10;
+constexpr int64_t kChunkRows = 1024;  // of a table
 
 void Warn(const std::string& line) {
   std::fprintf(stderr, "trainer: %s\n", WithoutControls(line).c_str());
@@ -64,6 +67,7 @@ class Lines {
 // A piece of the input, and what became of it.
 struct Piece {
   std::string text;  // whole records
+  TextTable table;   // if it has rows, their values lie in the text
   int64_t first_row = 0;
   std::string lines;  // of the output
   BadRowLedger::Chunk bad;
@@ -115,12 +119,14 @@ class Scoring {
     return lines_.Append(PredictionsHeader(scorer_.task(), logit_));
   }
   Status RunInput(uint32_t input);
+  Status RunText(uint32_t input);
+  Status RunTable(uint32_t input);
   // Takes a byte order mark, the lines to skip and the header from the beginning of an input.
   Status Begin(const std::string& name, std::string* text, int64_t* lines_taken);
   Status RunPieces(uint32_t input, uint32_t first_number, size_t count);
   void RunPiece(Piece* piece) const;
-  // The rows of a text with bad ones, record by record; good[i] says whether record i is a row.
-  std::vector<bool> EncodeByRecord(const std::string& text, Rows* rows) const;
+  // The rows of a piece with bad ones, record by record; good[i] says whether record i is a row.
+  std::vector<bool> EncodeByRecord(const Piece& piece, Rows* rows) const;
   // Returns the place behind the record that begins at text[begin]; 0: there is none.
   size_t EndOfRow(std::string_view text, size_t begin) const;
 
@@ -137,6 +143,7 @@ class Scoring {
   std::vector<Piece> pieces_;
   int64_t rows_ = 0;
   bool has_header_ = false;  // the output
+  bool has_tables_ = false;
 };
 
 size_t Scoring::EndOfRow(std::string_view text, size_t begin) const {
@@ -172,6 +179,55 @@ Status Scoring::Begin(const std::string& name, std::string* text, int64_t* lines
 }
 
 Status Scoring::RunInput(uint32_t input) {
+  bool is_table = false;
+  if (inputs_[input] != kStdin) {
+    ELASTOR_ASSIGN_OR_RETURN(is_table, IsTable(inputs_[input]));
+  }
+  if (input > 0 && is_table != has_tables_) {
+    return UserError(StrCat(inputs_[input], ": expected ",
+                            has_tables_ ? "a Parquet or Arrow file" : "text",
+                            ", as the first input is"));
+  }
+  has_tables_ = is_table;
+  return is_table ? RunTable(input) : RunText(input);
+}
+
+Status Scoring::RunTable(uint32_t input) {
+  const std::string& path = inputs_[input];
+  ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TableFile> table, OpenTable(path));
+  Schema schema = encoder_.schema();
+  schema.clear_split();
+  ELASTOR_ASSIGN_OR_RETURN(const TableColumns columns, ChooseColumns(schema, *table, path));
+  if (parser_ == nullptr) {
+    ELASTOR_ASSIGN_OR_RETURN(
+        parser_, RowParser::Create(encoder_.SchemaOfTable(columns.header), columns.header, path,
+                                   Labels::kOptional, tables_));
+  } else {
+    ELASTOR_RETURN_IF_ERROR(parser_->CheckHeader(columns.header, path));
+  }
+  uint32_t number = 0;
+  for (size_t group = 0; group < table->groups.size(); ++group) {
+    std::string wrong;
+    const std::unique_ptr<TableRows> rows =
+        table->Read(static_cast<int>(group), columns.places, &wrong);
+    for (int64_t left = table->groups[group].rows; left > 0 && wrong.empty();) {
+      size_t count = 0;
+      for (; count < pieces_.size() && left > 0 && wrong.empty(); ++count) {
+        pieces_[count].bad = {};
+        const int64_t taken = std::min(left, kChunkRows);
+        wrong = rows->Next(taken, &pieces_[count].text, &pieces_[count].table);
+        left -= taken;
+      }
+      if (!wrong.empty()) break;
+      ELASTOR_RETURN_IF_ERROR(RunPieces(input, number, count));
+      number += static_cast<uint32_t>(count);
+    }
+    if (!wrong.empty()) return TableError(path, wrong);
+  }
+  return ledger_.EndInput(input, number);
+}
+
+Status Scoring::RunText(uint32_t input) {
   const bool from_stdin = inputs_[input] == kStdin;
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source,
                            from_stdin ? TextSource::OpenStdin() : TextSource::Open(inputs_[input]));
@@ -203,10 +259,11 @@ Status Scoring::RunInput(uint32_t input) {
 Status Scoring::RunPieces(uint32_t input, uint32_t first_number, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     Piece& piece = pieces_[i];
-    const int64_t lines = std::ranges::count(piece.text, '\n');
+    const bool is_table = piece.table.rows > 0;
+    const int64_t lines = is_table ? piece.table.rows : std::ranges::count(piece.text, '\n');
     piece.first_row = rows_;
     piece.bad.lines = lines + piece.bad.lines_taken;
-    if (!encoder_.schema().quoted()) {
+    if (is_table || !encoder_.schema().quoted()) {
       rows_ += lines;
       continue;
     }
@@ -228,6 +285,7 @@ Status Scoring::RunPieces(uint32_t input, uint32_t first_number, size_t count) {
 void Scoring::RunPiece(Piece* piece) const {
   ParsedChunk chunk;
   chunk.text = piece->text;  // which the parser may change
+  chunk.table = piece->table;
   parser_->Parse(&chunk);
   piece->bad.bad_rows = chunk.bad_rows;
   piece->bad.bad = std::move(chunk.bad);
@@ -236,7 +294,7 @@ void Scoring::RunPiece(Piece* piece) const {
   if (chunk.bad_rows == 0) {
     encoder_.Encode(chunk, &rows);
   } else {
-    good = EncodeByRecord(piece->text, &rows);
+    good = EncodeByRecord(*piece, &rows);
   }
   const std::vector<float> labels = rows.labels;
   std::vector<float> logits;
@@ -270,15 +328,25 @@ void Scoring::RunPiece(Piece* piece) const {
   }
 }
 
-std::vector<bool> Scoring::EncodeByRecord(const std::string& text, Rows* rows) const {
+std::vector<bool> Scoring::EncodeByRecord(const Piece& piece, Rows* rows) const {
+  const std::string& text = piece.text;
   std::vector<bool> good;
   ParsedChunk record;
-  size_t begin = 0;
-  for (size_t end = EndOfRow(text, 0); end > 0; end = EndOfRow(text, begin)) {
-    record.text = text.substr(begin, end - begin);
+  const auto encode = [&] {
     parser_->Parse(&record);
     good.push_back(record.rows == 1);
     encoder_.Encode(record, rows);
+  };
+  if (piece.table.rows > 0) record.text = text;
+  for (int64_t row = 0; row < piece.table.rows; ++row) {
+    record.table = piece.table.RowAt(row);
+    encode();
+  }
+  if (piece.table.rows > 0) return good;
+  size_t begin = 0;
+  for (size_t end = EndOfRow(text, 0); end > 0; end = EndOfRow(text, begin)) {
+    record.text = text.substr(begin, end - begin);
+    encode();
     begin = end;
   }
   return good;

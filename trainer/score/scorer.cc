@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "core/kernels/cpu/isa.h"
 #include "embedding/bag_pooling.h"
 #include "embedding/unique_ids.h"
+#include "trainer/checkpoint/digest_records.h"
+#include "trainer/checkpoint/publication.h"
 #include "trainer/data/batch.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/config_checks.h"
@@ -36,12 +39,48 @@ Status CheckPrecision(const std::string& folder, const Experiment& experiment) {
                    "expected FLOAT32, or BFLOAT16 on a CPU with AVX512-BF16");
 }
 
+// Calls use(table, rows) for the pieces of all files, on the threads of `pool` if it is not null.
+template <typename Use>
+Status ForEachPiece(const StoredCheckpoint& stored, ThreadPool* pool, const Use& use) {
+  const Manifest& manifest = stored.manifest();
+  for (size_t f = 0; f < manifest.embedding.size(); ++f) {
+    ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(f));
+    std::vector<std::pair<size_t, const RowPiece*>> pieces;
+    for (size_t t = 0; t < manifest.tables.size(); ++t) {
+      for (const RowPiece& piece : manifest.embedding[f].pieces[t]) pieces.emplace_back(t, &piece);
+    }
+    std::atomic<size_t> next = 0;
+    std::mutex mutex;
+    Status failure;
+    const auto load = [&](int) {
+      for (size_t i = next++; i < pieces.size(); i = next++) {
+        const auto [t, piece] = pieces[i];
+        const StatusOr<StoredCheckpoint::Rows> rows = stored.ReadPiece(file, f, t, *piece, 1);
+        if (rows.ok()) {
+          use(t, *rows);
+          continue;
+        }
+        const std::lock_guard lock(mutex);
+        failure = rows.status();
+      }
+    };
+    if (pool != nullptr) {
+      pool->Run(load);
+    } else {
+      load(0);
+    }
+    ELASTOR_RETURN_IF_ERROR(failure);
+    ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 // The memory of one call.
 struct Scorer::Worker {
-  explicit Worker(const Scorer& scorer)
-      : ids(&scorer.layout_), workspace(scorer.executor_.workspace_plan(), kPassRows) {}
+  Worker(const EmbeddingLayout& layout, const WorkspacePlan& plan)
+      : ids(&layout), workspace(plan, kPassRows) {}
 
   LocalBatch batch;
   UniqueIds ids;
@@ -87,89 +126,210 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   if (resolved.task.kind != Task::Kind::kBinary) {
     return UserError(model_dir + ": its labels are classes; expected 0 or 1");
   }
-  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), std::move(resolved)));
-  ELASTOR_RETURN_IF_ERROR(scorer->LoadWeights(stored));
+  auto body = std::make_shared<Body>(model, std::move(resolved));
+  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), std::move(body)));
+  ELASTOR_RETURN_IF_ERROR(scorer->LoadDense(stored, pool));
   // Rows of a delta take the place of its base's.
   if (stored.base() != nullptr) ELASTOR_RETURN_IF_ERROR(scorer->LoadRows(*stored.base(), pool));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadRows(stored, pool));
-  scorer->executor_.Prepare(scorer->weights_.data(), pool);
+  ELASTOR_RETURN_IF_ERROR(scorer->CheckDigest(stored.manifest_path()));
   return scorer;
 }
 
-Scorer::Scorer(ModelDescription model, ResolvedModel resolved)
-    : model_(std::move(model)),
-      task_(resolved.task),
-      graph_(std::move(resolved.graph)),
-      layout_(std::move(resolved.tables), std::move(resolved.fields)),
-      weights_(graph_.parameters().flat_size()),
-      executor_(graph_, CpuRewrites::kAll, PrecisionOf(model_.experiment.training())) {
-  for (int64_t t = 0; t < layout_.tables(); ++t) {
-    stores_.emplace_back(
-        layout_.table(t), /*slots=*/0, AllPartitions(),
-        RowStore<float>::Initial{static_cast<uint64_t>(model_.experiment.training().seed()), 0});
+Scorer::Body::Body(const ModelDescription& model, ResolvedModel resolved)
+    : task(resolved.task),
+      graph(std::move(resolved.graph)),
+      layout(std::move(resolved.tables), std::move(resolved.fields)) {
+  for (int64_t t = 0; t < layout.tables(); ++t) {
+    stores.emplace_back(
+        layout.table(t), /*slots=*/0, AllPartitions(),
+        RowStore<float>::Initial{static_cast<uint64_t>(model.experiment.training().seed()), 0});
   }
 }
+
+Scorer::Body::~Body() = default;
+
+Scorer::Dense::Dense(const Graph& graph, Precision precision)
+    : weights(graph.parameters().flat_size()), executor(graph, CpuRewrites::kAll, precision) {}
+
+Scorer::Scorer(ModelDescription model, std::shared_ptr<Body> body)
+    : model_(std::move(model)), body_(std::move(body)) {}
 
 Scorer::~Scorer() = default;
 
-Status Scorer::LoadWeights(const StoredCheckpoint& stored) {
+// ---- Loading
+
+Status Scorer::LoadDense(const StoredCheckpoint& stored, ThreadPool* pool) {
+  auto loaded = std::make_shared<Dense>(body_->graph, PrecisionOf(model_.experiment.training()));
   ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile dense, stored.OpenDense());
-  for (const ParameterInfo& p : graph_.parameters().parameters()) {
+  for (const ParameterInfo& p : body_->graph.parameters().parameters()) {
     ELASTOR_ASSIGN_OR_RETURN(const std::span<const float> values,
                              stored.ReadDense(dense, {p.name, TensorType::kF32, p.shape}));
-    std::ranges::copy(values, weights_.begin() + p.offset);
+    std::ranges::copy(values, loaded->weights.begin() + p.offset);
   }
-  return dense.CheckReadable();
+  ELASTOR_RETURN_IF_ERROR(dense.CheckReadable());
+  loaded->executor.Prepare(loaded->weights.data(), pool);
+  dense_ = std::move(loaded);
+  return OkStatus();
+}
+
+Status Scorer::CheckTables(const StoredCheckpoint& stored) const {
+  const Manifest& manifest = stored.manifest();
+  const EmbeddingLayout& layout = body_->layout;
+  for (size_t t = 0; t < manifest.tables.size(); ++t) {
+    const StoredTable& table = manifest.tables[t];
+    const bool known = t < body_->stores.size() && layout.table(t).name == table.name &&
+                       layout.table(t).rows == table.keys &&
+                       layout.table(t).width == table.columns[0].width;
+    if (known) continue;
+    return UserError(stored.manifest_path() + ": table '" + table.name +
+                     "' is not as its experiment and its data make it");
+  }
+  if (manifest.tables.size() == body_->stores.size()) return OkStatus();
+  return UserError(StrCat(stored.manifest_path(), ": has ", manifest.tables.size(),
+                          " tables; expected the model's ", body_->stores.size()));
 }
 
 Status Scorer::LoadRows(const StoredCheckpoint& stored, ThreadPool* pool) {
-  const Manifest& manifest = stored.manifest();
-  for (size_t t = 0; t < manifest.tables.size(); ++t) {
-    const StoredTable& table = manifest.tables[t];
-    const bool known = t < stores_.size() && layout_.table(t).name == table.name &&
-                       layout_.table(t).rows == table.keys &&
-                       layout_.table(t).width == table.columns[0].width;
-    if (!known || manifest.tables.size() != stores_.size()) {
-      return UserError(stored.manifest_path() + ": table '" + table.name +
-                       "' is not as its experiment and its data make it");
+  ELASTOR_RETURN_IF_ERROR(CheckTables(stored));
+  const bool published = model_.metadata.publication.has_value();
+  std::mutex mutex;
+  return ForEachPiece(stored, pool, [&](size_t t, const StoredCheckpoint::Rows& rows) {
+    const int64_t width = body_->layout.width(static_cast<int64_t>(t));
+    for (size_t r = 0; r < rows.keys.size(); ++r) {
+      bool created;
+      float* const row = body_->stores[t].Claim(rows.keys[r], &created);
+      std::copy_n(rows.columns[0].data() + r * width, width, row);
     }
-  }
-  for (size_t f = 0; f < manifest.embedding.size(); ++f) {
-    ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(f));
-    std::vector<std::pair<size_t, const RowPiece*>> pieces;
-    for (size_t t = 0; t < stores_.size(); ++t) {
-      for (const RowPiece& piece : manifest.embedding[f].pieces[t]) pieces.emplace_back(t, &piece);
+    if (!published) return;
+    Digest digest;
+    const uint64_t seed = RowSeed(body_->layout.table(t).name);
+    for (size_t r = 0; r < rows.keys.size(); ++r) {
+      digest.AddHashed(seed, static_cast<uint64_t>(rows.keys[r]),
+                       rows.columns[0].data() + r * width, width * sizeof(float));
     }
-    std::atomic<size_t> next = 0;
-    std::mutex mutex;
-    Status failure;
-    const auto load = [&](int) {
-      for (size_t i = next++; i < pieces.size(); i = next++) {
-        const auto [t, piece] = pieces[i];
-        const StatusOr<StoredCheckpoint::Rows> rows = stored.ReadPiece(file, f, t, *piece, 1);
-        if (!rows.ok()) {
-          const std::lock_guard lock(mutex);
-          failure = rows.status();
-          continue;
-        }
-        const int64_t width = layout_.width(static_cast<int64_t>(t));
-        for (size_t r = 0; r < rows->keys.size(); ++r) {
-          bool created;
-          float* const row = stores_[t].Claim(rows->keys[r], &created);
-          std::copy_n(rows->columns[0].data() + r * width, width, row);
-        }
-      }
-    };
-    if (pool != nullptr) {
-      pool->Run(load);
-    } else {
-      load(0);
-    }
-    ELASTOR_RETURN_IF_ERROR(failure);
-    ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
-  }
-  return OkStatus();
+    const std::lock_guard lock(mutex);
+    rows_digest_.Merge(digest);
+  });
 }
+
+Status Scorer::CheckDigest(const std::string& path) const {
+  const CheckpointMetadata& metadata = model_.metadata;
+  if (!metadata.publication) return OkStatus();
+  Digest digest = rows_digest_;
+  for (const ParameterInfo& p : body_->graph.parameters().parameters()) {
+    AddDenseTensor(p.name, {dense_->weights.data() + p.offset, static_cast<size_t>(p.size)},
+                   &digest);
+  }
+  if (digest.Hex() != metadata.state_digest) {
+    return UserError(path + ": state_digest " + metadata.state_digest +
+                     "; the weights here have the digest " + digest.Hex());
+  }
+  const std::string result =
+      PublicationResult(*metadata.publication, metadata.control.step(), metadata.state_digest);
+  if (result == metadata.publication->result) return OkStatus();
+  return UserError(path + ": result " + metadata.publication->result + "; expected " + result);
+}
+
+// ---- Versions
+
+Digest Scorer::RecordOf(size_t table, int64_t key) const {
+  float* row;
+  body_->stores[table].Find({&key, 1}, &row);
+  for (const auto& layer : layers_) (*layer)[table].Replace({&key, 1}, &row);
+  if (row == nullptr) return Digest();
+  const TableSpec& spec = body_->layout.table(static_cast<int64_t>(table));
+  return Digest::OfRecord(RowSeed(spec.name), static_cast<uint64_t>(key), row,
+                          spec.width * sizeof(float));
+}
+
+StatusOr<std::shared_ptr<const Scorer::Layer>> Scorer::ReadLayer(
+    const StoredCheckpoint& stored) const {
+  ELASTOR_RETURN_IF_ERROR(CheckTables(stored));
+  std::vector<int64_t> rows(body_->stores.size(), 0);
+  for (const EmbeddingFile& file : stored.manifest().embedding) {
+    for (size_t t = 0; t < rows.size(); ++t) {
+      if (!file.pieces[t].empty()) rows[t] += file.pieces[t].back().rows.end;
+    }
+  }
+  auto layer = std::make_shared<Layer>();
+  for (size_t t = 0; t < rows.size(); ++t) {
+    layer->emplace_back(rows[t], body_->layout.width(static_cast<int64_t>(t)));
+  }
+  Status twice;
+  ELASTOR_RETURN_IF_ERROR(
+      ForEachPiece(stored, nullptr, [&](size_t t, const StoredCheckpoint::Rows& from) {
+        const int64_t width = body_->layout.width(static_cast<int64_t>(t));
+        for (size_t r = 0; r < from.keys.size(); ++r) {
+          if (float* const row = (*layer)[t].Add(from.keys[r])) {
+            std::copy_n(from.columns[0].data() + r * width, width, row);
+          } else {
+            twice = UserError(StrCat(stored.manifest_path(), ": key ", from.keys[r], " of table '",
+                                     body_->layout.table(t).name, "' twice"));
+          }
+        }
+      }));
+  ELASTOR_RETURN_IF_ERROR(twice);
+  return std::shared_ptr<const Layer>(std::move(layer));
+}
+
+StatusOr<std::unique_ptr<Scorer>> Scorer::Next(const std::string& path) const {
+  const CanonicalWhile canonical;
+  ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
+                           StoredCheckpoint::OpenPublishedDelta(path));
+  const CheckpointMetadata& found = stored.manifest().metadata;
+  const Publication& next = *found.publication;
+  const Publication& here = *model_.metadata.publication;
+  const std::string where = stored.manifest_path();
+  if (next.origin != here.origin || found.model_hash != model_.metadata.model_hash) {
+    return UserError(where + ": of another model; expected origin " + here.origin +
+                     " and model_hash " + model_.metadata.model_hash);
+  }
+  if (next.number != here.number + 1 || next.follows != here.result) {
+    return UserError(StrCat(where, ": number ", next.number, " that follows ", next.follows,
+                            "; expected number ", here.number + 1, " that follows ", here.result));
+  }
+  ModelDescription model = model_;
+  model.metadata = found;
+  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), body_));
+  ELASTOR_RETURN_IF_ERROR(scorer->LoadDense(stored, /*pool=*/nullptr));
+  ELASTOR_ASSIGN_OR_RETURN(const std::shared_ptr<const Layer> layer, ReadLayer(stored));
+  scorer->layers_ = layers_;
+  scorer->rows_digest_ = rows_digest_;
+  for (size_t t = 0; t < layer->size(); ++t) {
+    for (const int64_t key : (*layer)[t].keys()) scorer->rows_digest_.Subtract(RecordOf(t, key));
+  }
+  scorer->layers_.push_back(layer);
+  for (size_t t = 0; t < layer->size(); ++t) {
+    for (const int64_t key : (*layer)[t].keys()) {
+      scorer->rows_digest_.Merge(scorer->RecordOf(t, key));
+    }
+  }
+  ELASTOR_RETURN_IF_ERROR(scorer->CheckDigest(where));
+  return scorer;
+}
+
+bool Scorer::HasOldestLayerOf(const Scorer& other) const {
+  return std::ranges::find(layers_, other.layers_.front()) != layers_.end();
+}
+
+std::unique_ptr<Scorer> Scorer::FoldOldestLayer() const {
+  const Layer& layer = *layers_.front();
+  for (size_t t = 0; t < layer.size(); ++t) {
+    const int64_t width = body_->layout.width(static_cast<int64_t>(t));
+    for (const int64_t key : layer[t].keys()) {
+      bool created;
+      std::copy_n(layer[t].Find(key), width, body_->stores[t].Claim(key, &created));
+    }
+  }
+  std::unique_ptr<Scorer> scorer(new Scorer(model_, body_));
+  scorer->dense_ = dense_;
+  scorer->layers_.assign(layers_.begin() + 1, layers_.end());
+  scorer->rows_digest_ = rows_digest_;
+  return scorer;
+}
+
+// ---- Scoring
 
 Status Scorer::Score(Rows* rows, std::vector<float>* logits,
                      const std::function<int64_t(int64_t)>& number_of) const {
@@ -184,33 +344,29 @@ Status Scorer::Score(Rows* rows, std::vector<float>* logits,
     return UserError(StrCat(row_text(i, numeric), "field ", model_.data.numeric[i % numeric].name,
                             ": infinite, or so once it is standardised; expected a finite number"));
   }
-  std::unique_ptr<Worker> worker;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      worker = std::move(idle_.back());
-      idle_.pop_back();
-    }
+  const auto give = [this](auto* taken) { body_->workers.Give(taken); };
+  const std::unique_ptr<SlotList<std::unique_ptr<Worker>>::Slot, decltype(give)> slot(
+      body_->workers.Take(), give);
+  if (slot->value == nullptr) {
+    slot->value = std::make_unique<Worker>(body_->layout, dense_->executor.workspace_plan());
   }
-  if (worker == nullptr) worker = std::make_unique<Worker>(*this);
-  const Status status = ScoreOn(rows, worker.get(), logits);
-  {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(worker));
-  }
+  const Status status = ScoreOn(rows, slot->value.get(), logits);
   ELASTOR_RETURN_IF_ERROR(status);
   for (size_t i = 0; i < logits->size(); ++i) {
     if (std::isfinite((*logits)[i])) continue;
-    return DivergedError(row_text(i, task_.outputs()) + "the model's logit is not finite");
+    return DivergedError(row_text(i, task().outputs()) + "the model's logit is not finite");
   }
   return OkStatus();
 }
 
 Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) const {
   LocalBatch& batch = worker->batch;
-  const FeatureShape& features = graph_.features();
+  const FeatureShape& features = body_->graph.features();
+  const EmbeddingLayout& layout = body_->layout;
+  const CpuExecutor<float>& executor = dense_->executor;
+  const int64_t task_outputs = task().outputs();
   const int64_t count = rows->rows;
-  logits->resize(count * task_.outputs());
+  logits->resize(count * task_outputs);
   if (count == 0) return OkStatus();
   FillLocalBatch(0, count, /*rank=*/0, /*ranks=*/1, /*leaves=*/1,
                  static_cast<int64_t>(model_.data.categorical.size()), rows, &batch);
@@ -220,21 +376,25 @@ Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) c
 
   std::vector<float*>& rows_of_ids = worker->rows_of_ids;
   rows_of_ids.resize(ids.size());
-  const int64_t widest = layout_.widest();
+  const int64_t widest = layout.widest();
   int64_t missing = 0;
-  for (int64_t t = 0; t < layout_.tables(); ++t) {
+  for (int64_t t = 0; t < layout.tables(); ++t) {
     const Range range = ids.OfTable(t);
-    stores_[t].Find({ids.keys() + range.begin, static_cast<size_t>(range.size())},
-                    rows_of_ids.data() + range.begin);
+    body_->stores[t].Find({ids.keys() + range.begin, static_cast<size_t>(range.size())},
+                          rows_of_ids.data() + range.begin);
+    for (const auto& layer : layers_) {
+      (*layer)[t].Replace({ids.keys() + range.begin, static_cast<size_t>(range.size())},
+                          rows_of_ids.data() + range.begin);
+    }
   }
   for (const float* row : rows_of_ids) missing += row == nullptr;
   worker->forgotten.resize(missing * widest);
   float* made = worker->forgotten.data();
-  for (int64_t t = 0; missing > 0 && t < layout_.tables(); ++t) {
+  for (int64_t t = 0; missing > 0 && t < layout.tables(); ++t) {
     const Range range = ids.OfTable(t);
     for (int64_t u = range.begin; u < range.end; ++u) {
       if (rows_of_ids[u] != nullptr) continue;
-      stores_[t].MakeInitial(ids.keys()[u], made);
+      body_->stores[t].MakeInitial(ids.keys()[u], made);
       rows_of_ids[u] = made;
       made += widest;
     }
@@ -246,15 +406,15 @@ Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) c
     pass.leaves = PassLeaves(std::min(kPassRows, count - row));
     pass.numeric = batch.numeric.data() + row * features.numeric_fields;
     pass.lengths = batch.lengths.data() + row * features.encoded_sequences();
-    const Panels<float> e = executor_.Embeddings(pass);
+    const Panels<float> e = executor.Embeddings(pass);
     const int64_t tables_begin = features.numeric_features();
-    PoolBags<float>(layout_, ids, rows_of_ids.data(), row,
+    PoolBags<float>(layout, ids, rows_of_ids.data(), row,
                     e.Slice(tables_begin, e.features - tables_begin));
-    executor_.Forward(pass);
-    const Panels<const float> outputs = executor_.Logits(pass);
+    executor.Forward(pass);
+    const Panels<const float> outputs = executor.Logits(pass);
     for (int64_t i = 0; i < pass.rows(); ++i) {
-      for (int64_t o = 0; o < task_.outputs(); ++o) {
-        (*logits)[(row + i) * task_.outputs() + o] = outputs.At(i, o);
+      for (int64_t o = 0; o < task_outputs; ++o) {
+        (*logits)[(row + i) * task_outputs + o] = outputs.At(i, o);
       }
     }
   }

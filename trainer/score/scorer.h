@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "configs/proto/experiment.pb.h"
+#include "core/base/digest.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
 #include "core/graph/cpu/cpu_executor.h"
@@ -21,6 +21,8 @@
 #include "trainer/checkpoint/stored_checkpoint.h"
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/resolved_model.h"
+#include "trainer/score/row_layer.h"
+#include "trainer/score/slot_list.h"
 
 namespace elastor {
 
@@ -52,17 +54,32 @@ struct ModelDescription {
 };
 
 // A trained model in memory, in one process and without communication. A row's logits equal those
-// of modes evaluate and predict, to the last bit. Thread-safe.
+// of modes evaluate and predict, to the last bit. Thread-safe, without a lock.
+//
+// A publication's scorer makes those of the next ones. They share its tables: the rows of a delta
+// are a layer over them, until FoldOldestLayer writes them into the tables.
 class Scorer {
  public:
   // Reads RUN/model or a checkpoint and verifies every byte that it uses. `pool`, which may be
   // null, shares the work of opening. User error in one line naming the file.
   static StatusOr<std::unique_ptr<Scorer>> Open(const std::string& model_dir, ThreadPool* pool);
+  // Returns the model after a published delta, which must be the next one of the same chain.
+  // `path` is its folder; every byte is verified, and the digest of the result. User error in one
+  // line.
+  StatusOr<std::unique_ptr<Scorer>> Next(const std::string& path) const;
+  // How many deltas are layers over the tables; whether another scorer has the same tables, and
+  // there the oldest layer of this one.
+  size_t layers() const { return layers_.size(); }
+  bool SharesTables(const Scorer& other) const { return body_ == other.body_; }
+  bool HasOldestLayerOf(const Scorer& other) const;
+  // Writes the rows of the oldest layer into the tables, and returns this model without the layer.
+  // REQUIRES: layers() > 0; every scorer that shares the tables and is in use has the layer.
+  std::unique_ptr<Scorer> FoldOldestLayer() const;
   ~Scorer();
 
   const ModelDescription& model() const { return model_; }
-  const Task& task() const { return task_; }
-  const Graph& graph() const { return graph_; }
+  const Task& task() const { return body_->task; }
+  const Graph& graph() const { return body_->graph; }
 
   // Replaces *logits by [rows][task().outputs()]. Leaves *rows undefined, but its memory may be
   // used again. Computes on the calling thread, with canonical arithmetic meanwhile. User error
@@ -72,28 +89,49 @@ class Scorer {
   Status Score(Rows* rows, std::vector<float>* logits,
                const std::function<int64_t(int64_t)>& number_of = nullptr) const;
 
-  // The embedding rows that export and lookups read, by table of tables().
-  const std::vector<RowStore<float>>& stores() const { return stores_; }
-  const EmbeddingLayout& layout() const { return layout_; }
-  const std::vector<float>& weights() const { return weights_; }
+  // The embedding rows that export and lookups read, by table of tables(); without the layers.
+  const std::vector<RowStore<float>>& stores() const { return body_->stores; }
+  const EmbeddingLayout& layout() const { return body_->layout; }
+  const std::vector<float>& weights() const { return dense_->weights; }
 
  private:
   struct Worker;
-  Scorer(ModelDescription model, ResolvedModel resolved);
-  Status LoadWeights(const StoredCheckpoint& stored);
+  // What all versions of a model share.
+  struct Body {
+    Body(const ModelDescription& model, ResolvedModel resolved);
+    ~Body();
+
+    const Task task;
+    const Graph graph;
+    const EmbeddingLayout layout;
+    std::vector<RowStore<float>> stores;  // by table
+    SlotList<std::unique_ptr<Worker>> workers;
+  };
+  struct Dense {
+    Dense(const Graph& graph, Precision precision);
+
+    std::vector<float> weights;
+    CpuExecutor<float> executor;
+  };
+  // The rows of a delta, by table.
+  using Layer = std::vector<RowLayer>;
+
+  Scorer(ModelDescription model, std::shared_ptr<Body> body);
+  Status LoadDense(const StoredCheckpoint& stored, ThreadPool* pool);
+  Status CheckTables(const StoredCheckpoint& stored) const;
   Status LoadRows(const StoredCheckpoint& stored, ThreadPool* pool);
+  StatusOr<std::shared_ptr<const Layer>> ReadLayer(const StoredCheckpoint& stored) const;
+  // Returns the digest of a row as it is now; of one that is not there, that of nothing.
+  Digest RecordOf(size_t table, int64_t key) const;
+  // Checks that the weights have the digest that a publication says.
+  Status CheckDigest(const std::string& path) const;
   Status ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) const;
 
-  const ModelDescription model_;
-  const Task task_;
-  const Graph graph_;
-  const EmbeddingLayout layout_;
-  std::vector<RowStore<float>> stores_;  // by table
-  std::vector<float> weights_;
-  CpuExecutor<float> executor_;
-
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Worker>> idle_;  // guarded by mutex_
+  ModelDescription model_;
+  std::shared_ptr<Body> body_;
+  std::shared_ptr<const Dense> dense_;
+  std::vector<std::shared_ptr<const Layer>> layers_;  // oldest first
+  Digest rows_digest_;                                // of a publication's rows
 };
 
 }  // namespace elastor

@@ -565,6 +565,9 @@ Json ModelMetadata(const elastor_model* model, const std::string& name) {
   for (int64_t i = 0; i < tasks; ++i) {
     labels.push_back(elastor_output_name(model, static_cast<size_t>(i)));
   }
+  if (const uint64_t number = elastor_version(model); number > 0) {
+    metadata["parameters"]["number"] = number;  // among the publications
+  }
   return metadata;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,10 +21,16 @@
 #include "core/process/standard_streams.h"
 #include "core/process/stop_signals.h"
 #include "trainer/score/elastor_score.h"
+#include "trainer/serve/follower.h"
 #include "trainer/serve/http_server.h"
 #include "trainer/serve/service.h"
 
 DEFINE_string(model, "", "the folder of a trained model, RUN/model");
+DEFINE_string(
+    follow, "",
+    "in place of --model: a folder of publications (publish.path), whose newest version is "
+    "served; the server is ready once it has a base");
+DEFINE_double(follow_interval_s, 1, "seconds between two looks into the folder of --follow");
 DEFINE_string(name, "model", "the model's name in paths, /v2/models/NAME");
 DEFINE_string(host, "127.0.0.1", "the address to listen on; 0.0.0.0: every IPv4 address");
 DEFINE_int32(port, 8000, "the port to listen on; 0: the system chooses a free one");
@@ -43,7 +50,8 @@ namespace {
 
 constexpr char kSourceFile[] = "serve_main.cc";
 constexpr char kUsage[] =
-    "elastor_serve --model=RUN/model: scores rows over HTTP by the Open Inference Protocol\n"
+    "elastor_serve --model=RUN/model | --follow=PUBLICATIONS: scores rows over HTTP by the Open "
+    "Inference Protocol\n"
     "(docs/use/serving.md). It has no authentication and no TLS. It listens on loopback unless\n"
     "--host says more; put a reverse proxy between it and others. SIGTERM ends it in order.\n";
 
@@ -55,7 +63,14 @@ Status CheckRange(const char* flag, T value, T least, T most) {
 }
 
 Status CheckFlags() {
-  if (FLAGS_model.empty()) return UserError("--model: expected the folder of a model, RUN/model");
+  if (FLAGS_model.empty() && FLAGS_follow.empty()) {
+    return UserError(
+        "--model: expected the folder of a model, RUN/model, or --follow=PUBLICATIONS");
+  }
+  if (!FLAGS_model.empty() && !FLAGS_follow.empty()) {
+    return UserError("--model and --follow: expected one of them");
+  }
+  ELASTOR_RETURN_IF_ERROR(CheckRange("follow_interval_s", FLAGS_follow_interval_s, 0.01, 86400.0));
   const bool good = std::ranges::all_of(FLAGS_name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.';
@@ -98,23 +113,35 @@ Status Serve() {
   http.idle_timeout_s = FLAGS_idle_timeout_s;
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server, HttpServer::Bind(http));
 
-  char error[1024] = "";
   elastor_model* opened = nullptr;
-  if (const int code = elastor_open(FLAGS_model.c_str(), &opened, error, sizeof(error));
-      code != ELASTOR_OK) {
-    return Status(static_cast<StatusCode>(code), error);
+  if (!FLAGS_model.empty()) {
+    char error[1024] = "";
+    if (const int code = elastor_open(FLAGS_model.c_str(), &opened, error, sizeof(error));
+        code != ELASTOR_OK) {
+      return Status(static_cast<StatusCode>(code), error);
+    }
   }
   const std::unique_ptr<elastor_model, void (*)(elastor_model*)> model(opened, elastor_close);
-  Service service(model.get(), {FLAGS_name, FLAGS_max_rows, WrittenAt(FLAGS_model)});
+  const bool follows = model == nullptr;
+  Service service(
+      {FLAGS_name, FLAGS_max_rows, follows ? std::time_t{0} : WrittenAt(FLAGS_model), follows});
+  if (!follows) service.SetModel(model.get());
   ELASTOR_RETURN_IF_ERROR(
       server->Listen([&](const HttpRequest& request) { return service.Answer(request); },
                      [&](int code) { service.CountAnswer(code); }));
   RememberStopSignals();
   const bool bracketed = FLAGS_host.find(':') != std::string::npos;
-  ELASTOR_RETURN_IF_ERROR(WriteToStdout(
-      StrCat("elastor_serve: http://", bracketed ? "[" : "", FLAGS_host, bracketed ? "]" : "", ":",
-             server->port(), "/v2/models/", FLAGS_name, " version ", elastor_digest(model.get()),
-             ", ", CountText(http.threads, "thread"), ", no authentication\n")));
+  ELASTOR_RETURN_IF_ERROR(WriteToStdout(StrCat(
+      "elastor_serve: http://", bracketed ? "[" : "", FLAGS_host, bracketed ? "]" : "", ":",
+      server->port(), "/v2/models/", FLAGS_name,
+      follows ? " follows " + FLAGS_follow : StrCat(" version ", elastor_digest(model.get())), ", ",
+      CountText(http.threads, "thread"), ", no authentication\n")));
+  std::optional<Follower> follower;
+  if (follows) {
+    follower.emplace(FLAGS_follow, FLAGS_follow_interval_s, &service, [](const std::string& line) {
+      std::fprintf(stderr, "elastor_serve: %s\n", line.c_str());
+    });
+  }
   Clock::time_point stopped;
   server->Run([&] {
     service.SetConnections(server->connections());

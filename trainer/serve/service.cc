@@ -132,32 +132,60 @@ HttpResponse Service::Answer(const HttpRequest& request) {
   }
 }
 
+void Service::SetFollowed(const FollowedVersion& version) {
+  const std::lock_guard lock(mutex_);
+  followed_ = version;
+}
+
+void Service::CountUpdates(uint64_t count, double seconds) {
+  const std::lock_guard lock(mutex_);
+  updates_ += count;
+  update_seconds_ += seconds;
+}
+
+void Service::CountFailedUpdate() {
+  const std::lock_guard lock(mutex_);
+  ++failed_updates_;
+}
+
+Service::Held Service::Hold() const {
+  elastor_model* held = nullptr;
+  if (const elastor_model* const model = model_) elastor_hold(model, &held, nullptr, 0);
+  return Held(held, elastor_close);
+}
+
 HttpResponse Service::AnswerModel(std::string path, const HttpRequest& request) {
   const std::string name = path.substr(0, path.find('/'));
   if (name != options_.name) {
     return NotFound(StrCat("model '", name, "': not here; expected '", options_.name, "'"));
   }
   path.erase(0, name.size());
+  const Held model = Hold();
+  if (model == nullptr) {
+    if (path == "/ready") return ByMethod("GET", request, [&] { return Ready(); });
+    return ErrorResponse(503, "no version of the model is there yet");
+  }
+  const std::string digest = elastor_digest(model.get());
   if (Take("/versions/", &path)) {
     const std::string version = path.substr(0, path.find('/'));
-    if (version != elastor_digest(model_)) {
+    if (version != digest) {
       return NotFound(StrCat("version '", version, "' of model '", name, "': not here; expected '",
-                             elastor_digest(model_), "'"));
+                             digest, "'"));
     }
     path.erase(0, version.size());
   }
   if (path.empty()) {
     return ByMethod("GET", request,
-                    [&] { return JsonResponse(ModelMetadata(model_, options_.name)); });
+                    [&] { return JsonResponse(ModelMetadata(model.get(), options_.name)); });
   }
   if (path == "/ready") return ByMethod("GET", request, [&] { return Ready(); });
   if (path != "/infer") {
     return NotFound(StrCat(request.path, ": no such path; expected ", kModels, name, "[/versions/",
-                           elastor_digest(model_), "] alone, with /ready or with /infer"));
+                           digest, "] alone, with /ready or with /infer"));
   }
   return ByMethod("POST", request, [&] {
     const Clock::time_point start = Clock::now();
-    Inferred inferred = Infer(model_, options_.name, options_.max_rows, request);
+    Inferred inferred = Infer(model.get(), options_.name, options_.max_rows, request);
     metrics_.CountInference(SecondsSince(start), inferred.rows);
     return std::move(inferred.response);
   });
@@ -165,6 +193,7 @@ HttpResponse Service::AnswerModel(std::string path, const HttpRequest& request) 
 
 HttpResponse Service::Ready() const {
   if (!ready_) return ErrorResponse(503, "the server is stopping");
+  if (model_ == nullptr) return ErrorResponse(503, "no version of the model is there yet");
   Json body;
   body["ready"] = true;
   return JsonResponse(body);
@@ -176,11 +205,31 @@ std::string Service::MetricsText() const {
     AddMetric(name, "gauge", help, &text);
     AddValue(name, value, &text);
   };
-  AddMetric("elastor_model_info", "gauge", "1; the labels tell the model.", &text);
-  StrAppend(&text, "elastor_model_info{model=\"", options_.name, "\",version=\"",
-            elastor_digest(model_), "\"} 1\n");
-  add("elastor_model_age_seconds", "Time since the model was written.",
-      std::difftime(std::time(nullptr), options_.written));
+  FollowedVersion followed = {.written = options_.written};
+  if (options_.follows) {
+    const std::lock_guard lock(mutex_);
+    followed = followed_;
+    add("elastor_model_number", "Number of the version among the publications.",
+        static_cast<double>(followed.number));
+    add("elastor_publications_lag", "Publications in the folder that are not taken.",
+        static_cast<double>(followed.lag));
+    AddMetric("elastor_updates_total", "counter", "Publications that were taken.", &text);
+    StrAppend(&text, "elastor_updates_total ", updates_, "\n");
+    AddMetric("elastor_update_seconds_total", "counter", "Time of taking them.", &text);
+    AddValue("elastor_update_seconds_total", update_seconds_, &text);
+    AddMetric("elastor_failed_updates_total", "counter", "Looks into the folder that failed.",
+              &text);
+    StrAppend(&text, "elastor_failed_updates_total ", failed_updates_, "\n");
+  }
+  if (const Held model = Hold(); model != nullptr) {
+    AddMetric("elastor_model_info", "gauge", "1; the labels tell the model.", &text);
+    StrAppend(&text, "elastor_model_info{model=\"", options_.name, "\",version=\"",
+              elastor_digest(model.get()), "\"} 1\n");
+  }
+  if (followed.written > 0) {
+    add("elastor_model_age_seconds", "Time since the model was written.",
+        std::difftime(std::time(nullptr), followed.written));
+  }
   add("elastor_connections", "Open connections.", static_cast<double>(connections_));
   add("elastor_uptime_seconds", "Time since the server was ready.", SecondsSince(start_));
   add("elastor_resident_memory_bytes", "Memory of the process in RAM.",

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -19,6 +20,14 @@ struct ServiceOptions {
   std::string name;         // the model's, in paths
   int64_t max_rows = 0;     // of a request
   std::time_t written = 0;  // when the model was written
+  bool follows = false;     // whether it follows a folder of publications
+};
+
+// The version of a model that follows a folder of publications.
+struct FollowedVersion {
+  uint64_t number = 0;
+  uint64_t lag = 0;         // publications in the folder that are not taken yet
+  std::time_t written = 0;  // when it was written; 0: there is none yet
 };
 
 // Counts of what a server did, as text for Prometheus. Thread-safe.
@@ -43,9 +52,14 @@ class ServiceMetrics {
 // The endpoints of the Open Inference Protocol for one model, and /metrics. Thread-safe.
 class Service {
  public:
+  // Not ready before SetModel.
+  explicit Service(const ServiceOptions& options) : options_(options) {}
+
   // `model` outlives the service.
-  Service(const elastor_model* model, const ServiceOptions& options)
-      : model_(model), options_(options) {}
+  void SetModel(const elastor_model* model) { model_ = model; }
+  void SetFollowed(const FollowedVersion& version);
+  void CountUpdates(uint64_t count, double seconds);
+  void CountFailedUpdate();
 
   HttpResponse Answer(const HttpRequest& request);
   void CountAnswer(int code) { metrics_.CountAnswer(code); }
@@ -55,15 +69,24 @@ class Service {
 
  private:
   HttpResponse AnswerModel(std::string path, const HttpRequest& request);
+  // The model for one request, which no update changes; null: there is none, or no memory for it.
+  using Held = std::unique_ptr<elastor_model, void (*)(elastor_model*)>;
+  Held Hold() const;
   HttpResponse Ready() const;
   std::string MetricsText() const;
 
-  const elastor_model* const model_;
+  std::atomic<const elastor_model*> model_ = nullptr;
   const ServiceOptions options_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<bool> ready_ = true;
   std::atomic<int64_t> connections_ = 0;
   ServiceMetrics metrics_;
+
+  mutable std::mutex mutex_;
+  FollowedVersion followed_;  // these are guarded by mutex_
+  uint64_t updates_ = 0;
+  uint64_t failed_updates_ = 0;
+  double update_seconds_ = 0;
 };
 
 }  // namespace elastor

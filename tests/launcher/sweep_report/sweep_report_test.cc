@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -48,6 +49,8 @@ class SweepReportTest : public testing::Test {
   SweepReportTest()
       : files_{testing::TempDir() + "/sweep_" +
                testing::UnitTest::GetInstance()->current_test_info()->name()} {
+    // No converter of pictures: a process for each of them would be most of the time.
+    setenv("PATH", files_.root.c_str(), 1);
     std::filesystem::remove_all(files_.root);
     for (const char* directory : {"/runs", "/experiments", "/logs", "/attempts"}) {
       std::filesystem::create_directories(files_.root + directory);
@@ -416,6 +419,21 @@ TEST_F(SweepReportTest, ThinnedClouds) {
   EXPECT_TRUE(Holds(Read("gap_1_Elastor_Mixer.svg"), "1500 of 2100 points are drawn"));
 }
 
+TEST_F(SweepReportTest, ConvertsPicturesWhereThereIsAConverter) {
+  Plant({.sizes = 2, .seeds = 1});
+  StatusOr<std::string> said = WriteSweepReport(files_, {.delta = {}, .replicates = 1});
+  ASSERT_TRUE(said.ok());
+  EXPECT_TRUE(Holds(*said, "no PNG files, for want of a working rsvg-convert"));
+  EXPECT_FALSE(std::filesystem::exists(files_.Report() + "/logloss_by_cost.png"));
+  const std::string converter = files_.root + "/rsvg-convert";
+  Write(converter, "#!/bin/sh\necho \"$4\" >\"${3#--output=}\"\n");
+  std::filesystem::permissions(converter, std::filesystem::perms::owner_all);
+  said = WriteSweepReport(files_, {.delta = {}, .replicates = 1});
+  ASSERT_TRUE(said.ok());
+  EXPECT_FALSE(Holds(*said, "PNG"));
+  EXPECT_EQ(Read("logloss_by_cost.png"), files_.Report() + "/logloss_by_cost.svg\n");
+}
+
 TEST_F(SweepReportTest, AsksTheNetworkForNothing) {
   Plant({});
   std::string page = Report();
@@ -573,6 +591,18 @@ TEST_F(AnswerTest, OneArmAhead) {
   EXPECT_TRUE(Holds(Read("differences.csv"), "auc,validation,A,B,,3,yes,"));
   EXPECT_TRUE(Holds(Read("settings.csv"), "\nB,B,,3,1000,2000,,"));
   EXPECT_TRUE(Holds(Read("lead_auc.svg"), "of C: +0.0200 [+0.0195, +0.0205], told apart."));
+}
+
+TEST_F(AnswerTest, ASettingThatFailedToLearnSquashesNoPicture) {
+  for (int blocks = 1; blocks <= 5; ++blocks) {
+    Add("A", "mlp", blocks, 1, blocks == 5 ? 0.51 : 0.8 + 1e-3 * blocks, 1000 * blocks);
+  }
+  ASSERT_TRUE(WritePlan(plan_, files_).ok());
+  ASSERT_TRUE(WriteSweepReport(files_, {}, ExportFormat::kCsv).ok());
+  EXPECT_TRUE(Holds(Read("auc_by_cost.svg"), "not drawn, as far worse: blocks 5 (AUC 0.51000)"));
+  EXPECT_FALSE(Holds(Read("auc_by_cost.csv"), "0.51"));
+  EXPECT_TRUE(Holds(Read("auc_by_cost.csv"), "0.801"));
+  EXPECT_TRUE(Holds(Read("settings.csv"), "0.51"));
 }
 
 TEST_F(AnswerTest, ANewNameForALabel) {

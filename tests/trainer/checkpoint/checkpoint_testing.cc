@@ -63,7 +63,8 @@ StateRank::StateRank(const SmallModel& model, const Layout& layout, Communicator
                                        {Rule(model.sparse)},
                                        /*seed=*/1,
                                        kLeaves,
-                                       model.track_touched},
+                                       model.track_touched,
+                                       model.track_unpublished},
       &plan, communicator, &pool);
 }
 

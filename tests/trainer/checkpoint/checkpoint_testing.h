@@ -26,6 +26,7 @@ struct SmallModel {
   OptimizerKind dense = OptimizerKind::kDenseAdam;
   OptimizerKind sparse = OptimizerKind::kLazyAdam;
   bool track_touched = false;
+  bool track_unpublished = false;
 };
 
 struct Layout {

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,6 +117,23 @@ TEST(InputListTest, ACommaMayBelongToAName) {
   // Files of both parts are there: they are meant.
   WriteScratch("c", "");
   EXPECT_THAT(names(both), testing::ElementsAre(c, "d.csv"));
+}
+
+TEST(InputListTest, FoldersAndPatternsStandForTheirFiles) {
+  const std::string folder = ScratchPath("folder");
+  std::filesystem::create_directories(folder + "/sub");
+  for (const char* name : {"b.csv", "a.csv", "c.txt", "_SUCCESS", ".hidden"}) {
+    std::ofstream(folder + "/" + name) << "x\n";
+  }
+  const std::string a = folder + "/a.csv", b = folder + "/b.csv", c = folder + "/c.txt";
+  EXPECT_THAT(ListedInputs(folder), testing::ElementsAre(a, b, c));
+  EXPECT_THAT(ListedInputs(folder + "/*.csv," + c), testing::ElementsAre(a, b, c));
+  EXPECT_THAT(ListedInputs(folder + "/?.txt"), testing::ElementsAre(c));
+  EXPECT_THAT(ListedInputs(folder + "/*.gz"), testing::ElementsAre(folder + "/*.gz"));
+  EXPECT_THAT(ListedInputs(folder + "/sub"), testing::ElementsAre(folder + "/sub"));
+  const std::string star = folder + "/*.csv";
+  std::ofstream(star) << "x\n";
+  EXPECT_THAT(ListedInputs(star), testing::ElementsAre(star));
 }
 
 TEST(TextSourceTest, DamagedGzipNamesTheByte) {

@@ -279,7 +279,7 @@ TEST(EvaluationTest, TheoryOfTheFirstRows) {
                                   {"block1.mixing", "mixing of the model"},
                                   {"block1.ffn", "P-FFN of the model"}};
   for (size_t i = 0; i < std::size(parts); ++i) {
-    const TheoryRow& row = RowOf(found, "here", parts[i][0], parts[i][1]);
+    const TheoryRow row = RowOf(found, "here", parts[i][0], parts[i][1]);
     EXPECT_EQ(row.samples, kSamples);
     EXPECT_DOUBLE_EQ(row.bound, found.records[i + 1].stable.mean);
     EXPECT_DOUBLE_EQ(row.measured, found.records[i + 2].stable.mean);

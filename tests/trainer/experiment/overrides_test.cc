@@ -119,7 +119,7 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
        "continued_from"},
       {"speed=3",
        "--set=speed=3: Experiment has no field 'speed'; it has: name, data, model, embedding, "
-       "optimizer, training, spectrum, parallel, evaluation, checkpoint, task"},
+       "optimizer, training, spectrum, parallel, evaluation, checkpoint, task, publish"},
       {"model.tokens=many", "--set=model.tokens=many: expected a 32-bit integer, found 'many'"},
       {"model.tokens=3000000000",
        "--set=model.tokens=3000000000: expected a 32-bit integer, found '3000000000'"},

@@ -89,6 +89,43 @@ TEST(InterruptedTest, KilledAnywhereThenRunAgainGivesTheSameBytes) {
   EXPECT_GT(kills, 8);
 }
 
+// Row groups that are done are not read again, nor the rows of one that are done.
+TEST(InterruptedTest, KilledWhileTablesAreRead) {
+  const std::string folder = "tests/trainer/prepare/tables/";
+  PrepareOptions options = OptionsOf(
+      "header: true split { train: 0.6 test: 0.4 } fields { name: 'label' type: LABEL }"
+      "fields { name: 'user' type: CATEGORICAL } fields { name: 'n' type: NUMERIC }"
+      "fields { name: 'tags' type: MULTI_HOT }"
+      "history { name: 'before' of: 'cat' by: 'user' max_length: 65536 }"
+      "fields { name: 'before' type: SEQUENCE max_length: 1 }"
+      "fields { name: 't' type: TIME time_format: YYYY_MM_DD_HH_MM_SS }",
+      {folder + "log.parquet", folder + "part-0.parquet"}, "whole");
+  options.segment_bytes = 1;
+  int calls = 0;
+  options.progress = [&](const PrepareProgress&) { ++calls; };
+  const auto whole = Prepare(options);
+  if (whole.status().message().find("tools/install_arrow.sh") != std::string::npos) {
+    GTEST_SKIP() << whole.status().message();
+  }
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  const std::string whole_dir = options.output_dir;
+  options.progress = nullptr;
+  EXPECT_GT(calls, 8);
+  for (int call = 1; call <= calls; call += 2) {
+    options.output_dir = ScratchPath("killed");
+    std::filesystem::remove_all(options.output_dir + ".partial");
+    options.threads = 1 + call % 3;
+    PrepareKilledAt(options, call);
+    options.threads = 1 + call % 2;
+    const auto report = Prepare(options);
+    ASSERT_TRUE(report.ok() || std::filesystem::exists(options.output_dir))
+        << report.status().message();
+    for (const char* file : {"/train.rows", "/test.rows", "/meta.json"}) {
+      EXPECT_EQ(FileBytes(options.output_dir + file), FileBytes(whole_dir + file)) << call << file;
+    }
+  }
+}
+
 // As a kill leaves it that comes right after the set was published.
 TEST(InterruptedTest, TheNextCommandClearsWhatToldHowToGoOn) {
   const PrepareOptions options = TwoFileOptions("published");

@@ -7,6 +7,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "third_party/onnx.pb.h"
@@ -69,7 +70,14 @@ TEST_P(OnnxGraphTest, IsWholeAndInOrder) {
   ASSERT_EQ(model.opset_import_size(), 1);
   EXPECT_EQ(model.opset_import(0).version(), kOnnxOpset);
   const onnx::GraphProto& found = model.graph();
-  ASSERT_EQ(found.input_size(), 2);
+  std::set<std::string> known = {"numeric", "embeddings"};
+  const bool reads_lengths = graph.features().encoded_sequences() > 0;
+  ASSERT_EQ(found.input_size(), reads_lengths ? 3 : 2);
+  if (reads_lengths) {
+    known.insert("lengths");
+    EXPECT_EQ(Shape(found.input(2)), (std::vector<std::string>{"lengths", "N", "1"}));
+    EXPECT_EQ(found.input(2).type().tensor_type().elem_type(), onnx::TensorProto::INT64);
+  }
   EXPECT_EQ(Shape(found.input(0)), (std::vector<std::string>{"numeric", "N", "2"}));
   EXPECT_EQ(Shape(found.input(1)),
             (std::vector<std::string>{"embeddings", "N",
@@ -78,7 +86,6 @@ TEST_P(OnnxGraphTest, IsWholeAndInOrder) {
   EXPECT_EQ(Shape(found.output(0)), (std::vector<std::string>{"logits", "N", "1"}));
   EXPECT_EQ(Shape(found.output(1)), (std::vector<std::string>{"probabilities", "N", "1"}));
 
-  std::set<std::string> known = {"numeric", "embeddings"};
   int64_t numbers = 0;
   for (const onnx::TensorProto& tensor : found.initializer()) {
     const bool is_float = tensor.data_type() == onnx::TensorProto::FLOAT;
@@ -111,14 +118,25 @@ INSTANTIATE_TEST_SUITE_P(
                     "dlrm { interaction: CROSS }", "gdcn { }", "final_mlp { }", "mask_net { }",
                     "mask_net { structure: PARALLEL embedding_norm: true }", "shared_bottom { }",
                     "ple { layers: 2 }", "final_net { }",
-                    "token_mixer_large { tokens: 4 token_width: 8 }"));
+                    "token_mixer_large { tokens: 4 token_width: 8 }",
+                    "mlp { } sequences { fields: 'seen' mean { } }",
+                    "mlp { } sequences { fields: 'seen' din { hidden: 4 softmax: true } }",
+                    "mlp { } sequences { fields: 'seen' hstu { layers: 2 } }",
+                    "mlp { } sequences { fields: 'seen' bst { } }"));
 
 TEST(OnnxRefusalTest, NamesTheOpInOneLine) {
-  const Graph graph = GraphOf("mlp { hidden: 8 } sequences { fields: \"seen\" din { hidden: 4 } }");
-  const StatusOr<std::string> bytes = Export(graph);
+  GraphBuilder builder({.numeric_fields = 6, .embedding_width = 1});
+  const Value x = builder.Embeddings();
+  const Value all[] = {x, x, x};
+  AttentionOp op;
+  op.attention.queries = op.attention.keys = 3;
+  op.attention.width = op.attention.value_width = 2;
+  op.attention.causal = true;
+  const Value attended = builder.Apply(op, all);
+  const StatusOr<std::string> bytes = Export(std::move(builder).Finish(attended));
   ASSERT_FALSE(bytes.ok());
   EXPECT_EQ(bytes.status().code(), StatusCode::kUser);
-  EXPECT_THAT(bytes.status().message(), HasSubstr("target attention"));
+  EXPECT_THAT(bytes.status().message(), HasSubstr("causal attention"));
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ class Encoder:
     """The inputs of model.onnx for raw rows.
 
     encode() takes rows as dicts, encode_file() a file in the layout of the training data. Both
-    return {input: array}, as onnxruntime takes it: `numeric` [rows, numeric fields] and `embeddings`
-    [rows, features], each only if the model has it.
+    return {input: array}, as onnxruntime takes it: `numeric` [rows, numeric fields], `embeddings`
+    [rows, features] and `lengths` [rows, sequences], each only if the model has it.
     """
 
     def __init__(self, export):
@@ -151,9 +151,27 @@ class Encoder:
             vectors = self._tables[entry["table"]].rows
             part = slice(entry["first"], entry["first"] + entry["width"])
             inputs["embeddings"][:, part] = _pooled(
-                columns.get(entry["field"], []), vectors, entry["pooling"] == "mean"
+                _bags(columns.get(entry["field"], []), entry), vectors, entry["pooling"] == "mean"
             )
+        sequences = self._features.get("lengths", [])
+        if sequences:
+            inputs["lengths"] = np.empty((len(rows), len(sequences)), np.int64)
+        for i, entry in enumerate(sequences):
+            column = columns.get(entry["field"], [])
+            inputs["lengths"][:, i] = [min(len(bag), entry["latest"]) for bag in column]
         return inputs
+
+
+def _bags(column, entry):
+    """Of a sequence's bags the ids that the entry has: the latest, or the one at its position."""
+    if "latest" not in entry:
+        return column
+    if entry["pooling"] == "none":
+        return [[]] * len(column)
+    column = [bag[-entry["latest"] :] for bag in column]
+    if "position" not in entry:
+        return column
+    return [bag[entry["position"] : entry["position"] + 1] for bag in column]
 
 
 def _flushed(values):

@@ -85,8 +85,10 @@ def _read_manifest(path, seal=None):
             f"{file}: the text does not match its hash; the file is damaged or was edited"
         )
     manifest = json.loads(text)
-    if manifest.get("format") != "elastor-checkpoint" or manifest.get("version") not in (1, 2, 3):
-        raise ElastorError(f"{file}: not a manifest of version 1, 2 or 3")
+    if manifest.get("format") != "elastor-checkpoint" or manifest.get("version") not in (1, 2, 3, 4):
+        raise ElastorError(f"{file}: not a manifest of version 1, 2, 3 or 4")
+    if manifest.get("publication", {}).get("delta"):
+        raise ElastorError(f"{file}: a published delta, which is no whole model; expected a base")
     if seal is not None and seal != match[1].decode():
         raise ElastorError(f"{file}: is not the base of the delta, but was written later")
     return manifest

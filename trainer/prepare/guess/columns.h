@@ -17,7 +17,8 @@ namespace elastor {
 
 // What the values of a column look like.
 struct SampleColumn {
-  std::string name;  // empty: a header leaves it so, and no field reads the column
+  std::string name;      // empty: a header leaves it so, and no field reads the column
+  bool is_list = false;  // in a table, which says so
   std::unordered_map<std::string, int64_t> values;  // not missing, with their rows
   std::map<std::string, int64_t> nulls;             // texts that count as missing, with their rows
   int64_t missing = 0;

@@ -46,17 +46,37 @@ StatusOr<ReadBack> Try(const std::string& schema_text, const TextSample& text) {
   return ReadSampleBack(*schema, text);
 }
 
+// How the rows of a table stand in the sample.
+Header HeaderOfTable(const TextSample& text) {
+  Header header;
+  header.schema.set_delimiter(",");
+  header.schema.set_quoted(true);
+  header.schema.set_header(true);
+  header.names = SplitLine(header.schema, text.lines[0][0]);
+  header.named = true;
+  header.first_row = 1;
+  return header;
+}
+
+// Finds how lines are cut and which of them names the columns. Joins the lines to records.
+StatusOr<Header> FindColumns(TextSample* text) {
+  if (!text->lists.empty()) return HeaderOfTable(*text);
+  ELASTOR_ASSIGN_OR_RETURN(const Dialect dialect, FindDialect(text->lines[0], text->paths[0]));
+  for (auto& lines : text->lines) lines = RecordsOf(dialect.schema, lines);
+  return FindHeader(dialect, text->lines[0]);
+}
+
 StatusOr<std::string> ProposeDelimited(TextSample text, const std::string& given_label) {
   const std::string& path = text.paths[0];
-  ELASTOR_ASSIGN_OR_RETURN(const Dialect dialect, FindDialect(text.lines[0], path));
-  for (auto& lines : text.lines) lines = RecordsOf(dialect.schema, lines);
-  const Header header = FindHeader(dialect, text.lines[0]);
+  ELASTOR_ASSIGN_OR_RETURN(const Header header, FindColumns(&text));
   text.first_row = header.first_row;
   DelimitedFindings found;
   found.schema = header.schema;
   found.header_fault = header.fault;
   found.sample = ReadColumns(found.schema, header.names, text);
   found.sample.named = header.named;
+  found.is_table = !text.lists.empty();
+  for (size_t i = 0; i < text.lists.size(); ++i) found.sample.columns[i].is_list = text.lists[i];
   Nulls nulls = FindNulls(found.sample.columns);
   for (const std::string& null : nulls.texts) found.schema.add_null(null);
   for (SampleColumn& column : found.sample.columns) column.Summarise(nulls.texts);

@@ -187,6 +187,22 @@ std::string FieldsText(const DelimitedFindings& found) {
   return list.Take();
 }
 
+// The split by a hash of whole lines, or of the column of a table that tells most rows apart.
+std::string SplitText(const DelimitedFindings& found) {
+  const std::string shares = "split { train: 0.8 validation: 0.1 test: 0.1";
+  if (!found.is_table) return shares + " by: HASH }\n";
+  const SampleColumn* best = nullptr;
+  const std::vector<SampleColumn>& columns = found.sample.columns;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const bool fraction = columns[i].numeric() && !columns[i].whole();
+    if (i == found.candidates[0] || columns[i].is_list || fraction) continue;
+    if (best == nullptr || columns[i].values.size() > best->values.size()) best = &columns[i];
+  }
+  if (best == nullptr) return shares + " }\n";
+  return StrCat("# Rows of equal ", Shown(best->name), " share a split.\n", shares,
+                " by: HASH hash_field: ", ProtoQuoted(best->name), " }\n");
+}
+
 }  // namespace
 
 std::string ProposalHead(const TextSample& text, const ReadBack& read, std::string_view layout) {
@@ -214,23 +230,24 @@ std::string BadRowsText(const ReadBack& read) {
 }
 
 std::string DelimitedSchema(const DelimitedFindings& found, const std::string& bad_rows) {
-  return StrCat(LayoutText(found.schema), bad_rows,
-                "split { train: 0.8 validation: 0.1 test: 0.1 by: HASH }\n", FieldsText(found));
+  return StrCat(LayoutText(found.schema), bad_rows, SplitText(found), FieldsText(found));
 }
 
 std::string DelimitedProposal(const TextSample& text, const DelimitedFindings& found,
                               const ReadBack& read) {
   const SampleColumns& sample = found.sample;
   const std::string& delimiter = found.schema.delimiter();
-  const std::string layout = StrCat(sample.columns.size(), " columns between ",
-                                    delimiter == "\t" ? "tabs" : Shown(delimiter), ", ",
-                                    sample.named ? "with" : "no", " header");
+  const std::string between =
+      found.is_table ? ""
+                     : StrCat(" between ", delimiter == "\t" ? "tabs" : Shown(delimiter), ", ",
+                              sample.named ? "with" : "no", " header");
+  const std::string layout = StrCat(sample.columns.size(), " columns", between);
   const std::string fault =
       found.header_fault.empty()
           ? ""
           : StrCat("# Fields go by the places of columns, not by the header: ", found.header_fault,
                    ".\n");
-  return StrCat(ProposalHead(text, read, layout), fault,
+  return StrCat(ProposalHead(text, read, layout), text.left_out, fault,
                 LabelComments(sample.columns, found.candidates), ColumnTable(sample),
                 DelimitedSchema(found, BadRowsText(read)));
 }

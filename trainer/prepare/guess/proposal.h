@@ -19,6 +19,7 @@ namespace elastor {
 struct DelimitedFindings {
   Schema schema;  // delimiter, quoted, skip_lines, header, null
   SampleColumns sample;
+  bool is_table = false;                 // no lines that can be hashed
   std::vector<size_t> candidates;        // places that can be the label, the best first; not empty
   bool given_label = false;              // --label names it
   std::vector<Telling> telling;          // by column

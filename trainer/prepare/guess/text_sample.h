@@ -21,11 +21,16 @@ struct TextSample {
   std::vector<std::vector<std::string>> lines;  // by file; no file is without lines
   size_t first_row = 0;  // the place of every file's first row, behind skipped lines and header
   bool whole = true;     // the lines are all that the files have
+  // Of Parquet and Arrow files, whose rows stand here as CSV behind a header: which columns are
+  // lists, whose items stand between bars; empty: text.
+  std::vector<bool> lists = {};
+  std::string left_out = {};  // lines of comments about columns that no field reads
 
   int64_t bytes() const;  // of all lines, an ending counted as one byte
 };
 
-// Reads the first megabytes. User error when a file cannot be read or is empty.
+// Reads the first megabytes. Columns of tables that no field reads are left out. User error when a
+// file cannot be read or is empty.
 StatusOr<TextSample> ReadTextSample(const std::vector<std::string>& paths);
 
 }  // namespace elastor

@@ -194,6 +194,21 @@ ColumnProposal Bag(const SampleColumn& column, const ListFinding& list) {
   return bag;
 }
 
+// A column that a table says to be lists.
+ColumnProposal ProposeList(const SampleColumn& column) {
+  constexpr char kBetween = '|';
+  ListFinding list = {ListFinding::kList, Field::PLAIN, kBetween, 1, ""};
+  for (const auto& [value, rows] : column.values) {
+    list.longest = std::max<int64_t>(list.longest, 1 + std::ranges::count(value, kBetween));
+    double number;
+    const std::string first = value.substr(0, value.find(kBetween));
+    if (ParseNumber(first, &number) && number != std::floor(number)) {
+      return LeftOut("lists of numbers with a fraction, which no schema reads; left out");
+    }
+  }
+  return Bag(column, list);
+}
+
 std::string CategoryType(const SampleColumn& column, int64_t rows) {
   const auto distinct = static_cast<int64_t>(column.values.size());
   return distinct * 10 > rows ? "CATEGORICAL min_count: 2" : "CATEGORICAL";
@@ -384,6 +399,7 @@ std::string LabelType(const SampleColumn& column) {
 ColumnProposal ProposeColumn(const SampleColumn& column, bool named, int64_t rows, Telling telling,
                              std::string_view delimiter) {
   if (column.values.empty()) return Ignored("missing in all rows");
+  if (column.is_list) return ProposeList(column);
   if (telling == Telling::kValue) return Ignored("tells the label");
   if (telling == Telling::kMark) {
     return LeftOut(StrCat(Shown(CommonestValue(column)),

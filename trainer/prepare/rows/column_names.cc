@@ -31,13 +31,14 @@ std::string FirstNames(const std::vector<std::string>& names) {
 
 // What may be the reason when a header is a single column.
 std::string DelimiterHint(const Schema& schema, size_t columns) {
-  if (columns > 1) return "";
+  if (columns > 1 || schema.skip_lines() == kNoLines) return "";
   return "; the schema's delimiter is " + DelimiterText(DelimiterOf(schema));
 }
 
 }  // namespace
 
 std::string HeaderPlace(const Schema& schema, const std::string& source) {
+  if (schema.skip_lines() == kNoLines) return source + ": ";
   return StrCat(source, ":", schema.skip_lines() + 1, ": ");
 }
 

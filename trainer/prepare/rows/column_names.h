@@ -35,7 +35,10 @@ StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables
                                   const std::vector<std::string>& names, const std::string& source,
                                   Events events);
 
-// "in.csv:1: ", where the header of `source` stands.
+// The skip_lines of a schema for tables, whose header stands in no line.
+inline constexpr int64_t kNoLines = -1;
+
+// "in.csv:1: ", where the header of `source` stands; "in.parquet: " for a table.
 std::string HeaderPlace(const Schema& schema, const std::string& source);
 
 std::string DelimiterOf(const Schema& schema);

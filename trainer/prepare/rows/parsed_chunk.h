@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/data/arrow/text_table.h"
 #include "trainer/prepare/rows/drawn_items.h"
 
 namespace elastor {
@@ -16,10 +17,17 @@ struct BadRow {
   std::string what;  // column, found, expected
 };
 
+// The values of a CATEGORICAL field that reads a column of a table with codes.
+struct CodedIds {
+  const uint32_t* codes = nullptr;  // [records]; null: the column has none
+  std::vector<uint64_t> ids;        // by code, as in ParsedChunk::ids
+};
+
 // Whole records, mostly a line each, and the rows made of them. Until ids are assigned, a value of
 // a VOCABULARY field stands in `ids` and `bags` as the place of its text: PackText / TextOf.
 struct ParsedChunk {
   std::string text;                  // fewer than 2^31 bytes, ending in a line feed
+  TextTable table;                   // if it has rows, their values lie in the text, not lines
   std::string made;                  // values that stand in no column: hours, buckets
   std::vector<const char*> outside;  // where values begin that stand in side tables and histories
   // [records][histories], given to Parse: values of earlier rows of the user, as sized texts.
@@ -35,6 +43,7 @@ struct ParsedChunk {
   std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
   std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
   std::vector<uint64_t> ids;       // [rows][CATEGORICAL fields]
+  std::vector<CodedIds> coded;     // [CATEGORICAL fields], or none: not a table
   std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT and SEQUENCE fields]: ends in `bags`
   std::vector<uint64_t> bags;
   std::vector<int64_t> cut_values;    // [MULTI_HOT and SEQUENCE fields]: not kept, for max_length

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "trainer/data/sized_text.h"
 #include "trainer/prepare/rows/list_text.h"
-#include "trainer/prepare/rows/sized_text.h"
 #include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
@@ -300,12 +300,15 @@ uint64_t RowBuilder::PlaceOf(std::string_view text) {
   return ParsedChunk::PackText(place, text.size());
 }
 
+uint64_t RowBuilder::IdOf(const FieldPlan& field, std::string_view text) {
+  if (field.encoding == Field::VOCABULARY) return PlaceOf(text);
+  return XXH3_64bits(text.data(), text.size()) % field.buckets;
+}
+
 bool RowBuilder::Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids) {
   uint64_t id;
-  if (field.encoding == Field::VOCABULARY) {
-    id = PlaceOf(text);
-  } else if (field.encoding == Field::HASH) {
-    id = XXH3_64bits(text.data(), text.size()) % field.buckets;
+  if (field.encoding == Field::VOCABULARY || field.encoding == Field::HASH) {
+    id = IdOf(field, text);
   } else {
     int64_t value;
     if (!ParseInteger(text, &value)) return FailField(field, text, "an integer");

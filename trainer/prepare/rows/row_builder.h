@@ -66,6 +66,10 @@ class RowBuilder {
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
   }
+  // Adds what AddText has added for an equal value of the chunk.
+  void AddId(uint64_t id) { chunk_->ids.push_back(id); }
+  // Returns what AddText adds for a value of the chunk. REQUIRES: the encoding takes any text.
+  uint64_t IdOf(const FieldPlan& field, std::string_view text);
   bool AddToBag(const FieldPlan& field, std::string_view text);
   void EndBag(const FieldPlan& field);
   void AddSplitHash(uint64_t hash) { chunk_->split_hashes.push_back(hash); }
@@ -96,8 +100,10 @@ class RowBuilder {
   // behind the text.
   uint64_t PlaceOf(std::string_view text);
   bool EncodeInteger(const FieldPlan& field, int64_t value, std::string_view text, uint64_t* id);
+  // The columns of tables have no number.
   bool FailField(const FieldPlan& field, std::string_view found, const std::string& expected) {
-    return Fail(std::max<int64_t>(field.column + 1, 0), field.name, found, expected);
+    const int64_t column = chunk_->table.rows > 0 ? 0 : std::max<int64_t>(field.column + 1, 0);
+    return Fail(column, field.name, found, expected);
   }
   bool FailNumber(const FieldPlan& field, std::string_view found);
   bool FailTime(const FieldPlan& field, std::string_view found);

@@ -42,9 +42,33 @@ class PlainColumns {
   }
   uint32_t end(int64_t column) const { return line_.ends[column]; }
   int64_t count() const { return line_.columns; }
+  static bool is_list(int64_t) { return false; }
+  static const CodedIds* coded(size_t) { return nullptr; }
+  static int64_t row() { return 0; }
 
  private:
   const ScannedLine& line_;
+};
+
+// The columns of a row of a table.
+class TableColumnsOfRow {
+ public:
+  // `count`: with those that are not read. `coded`: by field; null where it has no codes.
+  TableColumnsOfRow(const TextTable& table, int64_t row, int64_t count,
+                    const std::vector<const CodedIds*>& coded)
+      : table_(table), row_(row), count_(count), coded_(coded) {}
+  uint32_t begin(int64_t column) const { return table_.columns[column].begin(row_); }
+  uint32_t end(int64_t column) const { return table_.columns[column].end(row_); }
+  int64_t count() const { return count_; }
+  bool is_list(int64_t column) const { return table_.columns[column].is_list; }
+  const CodedIds* coded(size_t field) const { return coded_[field]; }
+  int64_t row() const { return row_; }
+
+ private:
+  const TextTable& table_;
+  const int64_t row_;
+  const int64_t count_;
+  const std::vector<const CodedIds*>& coded_;
 };
 
 // The columns of a record with quotes, or with a delimiter of several characters.
@@ -95,6 +119,9 @@ class SplitColumns {
   uint32_t begin(int64_t column) const { return columns_[column].first; }
   uint32_t end(int64_t column) const { return columns_[column].second; }
   int64_t count() const { return static_cast<int64_t>(columns_.size()); }
+  static bool is_list(int64_t) { return false; }
+  static const CodedIds* coded(size_t) { return nullptr; }
+  static int64_t row() { return 0; }
 
  private:
   std::vector<std::pair<uint32_t, uint32_t>> columns_;
@@ -104,27 +131,23 @@ class SplitColumns {
 // The columns of a row in which an item stands that is drawn.
 template <typename Columns>
 struct DrawnColumns {
-  const Columns& row;
+  const Columns& row_columns;
   const std::vector<int64_t>& places;  // of what the item has
   const DrawnItems& items;
   const uint32_t item;
 
-  uint32_t begin(int64_t column) const { return row.begin(column); }
-  uint32_t end(int64_t column) const { return row.end(column); }
-  int64_t count() const { return row.count(); }
+  uint32_t begin(int64_t column) const { return row_columns.begin(column); }
+  uint32_t end(int64_t column) const { return row_columns.end(column); }
+  int64_t count() const { return row_columns.count(); }
+  bool is_list(int64_t column) const { return row_columns.is_list(column); }
+  static const CodedIds* coded(size_t) { return nullptr; }
+  static int64_t row() { return 0; }
 };
 
 template <typename Columns>
 constexpr bool kIsDrawn = false;
 template <typename Columns>
 constexpr bool kIsDrawn<DrawnColumns<Columns>> = true;
-
-// What side tables and histories have beside the row at hand.
-struct Beside {
-  std::vector<std::string_view> cells;          // of all tables
-  std::vector<int64_t> missing;                 // by table: 1 if it lacks the row's key
-  std::span<const std::string_view> histories;  // of the row, then those of the next ones
-};
 
 // The columns that errors name: word n of a line is column n.
 std::vector<int64_t> ColumnsOfPairs(const Schema& schema) {
@@ -141,6 +164,24 @@ std::vector<int64_t> ColumnsOfPairs(const Schema& schema) {
 }  // namespace
 
 struct RowParser::Plan {
+  // What side tables and histories have beside the row at hand.
+  struct Beside {
+    explicit Beside(const Plan& plan)
+        : cells(plan.table_cells),
+          missing(plan.tables.size()),
+          histories_of_row(plan.schema.history_size()) {}
+    void FindHistories(const ParsedChunk& chunk) {
+      const size_t at = chunk.records * histories_of_row;
+      histories = chunk.histories;
+      histories = histories.subspan(std::min(at, histories.size()));
+    }
+
+    std::vector<std::string_view> cells;  // of all tables
+    std::vector<int64_t> missing;         // by table: 1 if it lacks the row's key
+    size_t histories_of_row;
+    std::span<const std::string_view> histories;  // of the row, then those of the next ones
+  };
+
   bool pairs = false;              // lines of index:value pairs, not of columns
   std::vector<std::string> names;  // of the header's columns
   std::vector<FieldPlan> fields;
@@ -161,10 +202,21 @@ struct RowParser::Plan {
   Labels labels = Labels::kRequired;
 
   void ParseDelimited(ParsedChunk* chunk) const;
+  void ParseTable(ParsedChunk* chunk) const;
+  // Fills chunk->coded. Returns its elements by field; null where it has no codes.
+  std::vector<const CodedIds*> CodeIds(ParsedChunk* chunk, RowBuilder* row) const;
+  std::string_view WithoutNull(std::string_view text) const {
+    const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
+    return null ? text.substr(text.size()) : text;
+  }
   // Parses the record that begins with *line, and moves the ends of *line to its. Returns how many
   // lines it has.
   int64_t ParseRecord(ScannedLine* line, SplitColumns* columns, Beside* beside, ParsedChunk* chunk,
                       RowBuilder* row) const;
+  // Ends the row that the columns have made, and adds its negatives.
+  template <typename Columns>
+  void EndRow(const Columns& columns, int64_t lines, Beside* beside, ParsedChunk* chunk,
+              RowBuilder* row) const;
   void HashRecord(std::string_view text, RowBuilder* row) const;
   // Adds the negatives of the row that the columns have made.
   template <typename Columns>
@@ -266,6 +318,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->labels.clear();
   chunk->numeric.clear();
   chunk->ids.clear();
+  chunk->coded.clear();
   chunk->bag_ends.clear();
   chunk->bags.clear();
   chunk->weights.clear();
@@ -278,6 +331,8 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->bad_records.clear();
   if (plan_->pairs) {
     plan_->ParsePairLines(chunk);
+  } else if (chunk->table.rows > 0) {
+    plan_->ParseTable(chunk);
   } else {
     plan_->ParseDelimited(chunk);
   }
@@ -291,15 +346,10 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
   ScannedLine line;
   line.ends.resize(columns);
   SplitColumns split_columns;
-  Beside beside;
-  beside.cells.resize(table_cells);
-  beside.missing.resize(tables.size());
+  Beside beside(*this);
   const bool quotes = quoted && chunk->text.find('"') != std::string::npos;
   while (scanner.Next(&line)) {
-    const size_t record = chunk->records;
-    const size_t history = record * schema.history_size();
-    beside.histories = chunk->histories;
-    beside.histories = beside.histories.subspan(std::min(history, beside.histories.size()));
+    beside.FindHistories(*chunk);
     const std::string_view text = row.Text(line.begin, line.end);
     int64_t lines = 1;
     const bool split = !plain || (quotes && text.find('"') != std::string_view::npos);
@@ -310,18 +360,59 @@ void RowParser::Plan::ParseDelimited(ParsedChunk* chunk) const {
       HashRecord(text, &row);
       ParseColumns(PlainColumns(line), text, &beside, &row);
     }
-    const int64_t rows = chunk->rows;
-    row.End(lines);
-    if (chunk->rows == rows) continue;
-    for (size_t i = 0; i < tables.size(); ++i) chunk->missing_keys[i] += beside.missing[i];
-    if (record >= chunk->draws.size()) continue;
-    const RecordDraws& draws = chunk->draws[record];
     if (split) {
-      AddNegatives(split_columns, draws, &beside, chunk, &row);
+      EndRow(split_columns, lines, &beside, chunk, &row);
     } else {
-      AddNegatives(PlainColumns(line), draws, &beside, chunk, &row);
+      EndRow(PlainColumns(line), lines, &beside, chunk, &row);
     }
-    chunk->splits.resize(chunk->rows, draws.split);
+  }
+}
+
+template <typename Columns>
+void RowParser::Plan::EndRow(const Columns& columns, int64_t lines, Beside* beside,
+                             ParsedChunk* chunk, RowBuilder* row) const {
+  const size_t record = chunk->records;
+  const int64_t rows = chunk->rows;
+  row->End(lines);
+  if (chunk->rows == rows) return;
+  for (size_t i = 0; i < tables.size(); ++i) chunk->missing_keys[i] += beside->missing[i];
+  if (record >= chunk->draws.size()) return;
+  const RecordDraws& draws = chunk->draws[record];
+  AddNegatives(columns, draws, beside, chunk, row);
+  chunk->splits.resize(chunk->rows, draws.split);
+}
+
+std::vector<const CodedIds*> RowParser::Plan::CodeIds(ParsedChunk* chunk, RowBuilder* row) const {
+  std::vector<const CodedIds*> by_field(fields.size(), nullptr);
+  chunk->coded.assign(std::ranges::count(fields, Field::CATEGORICAL, &FieldPlan::type), {});
+  size_t single = 0;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const FieldPlan& field = fields[i];
+    if (field.type != Field::CATEGORICAL) continue;
+    CodedIds& coded = chunk->coded[single++];
+    const bool any_text = field.encoding == Field::VOCABULARY || field.encoding == Field::HASH;
+    if (field.column < 0 || field.transform != Field::NONE || !any_text) continue;
+    const TextColumn& column = chunk->table.columns[field.column];
+    if (column.codes.empty()) continue;
+    coded.codes = column.codes.data();
+    for (size_t value = 0; value + 1 < column.begins.size(); ++value) {
+      const std::string_view text = row->Text(column.begins[value], column.begins[value + 1]);
+      coded.ids.push_back(row->IdOf(field, WithoutNull(text)));
+    }
+    by_field[i] = &coded;
+  }
+  return by_field;
+}
+
+void RowParser::Plan::ParseTable(ParsedChunk* chunk) const {
+  RowBuilder row(fields, labels == Labels::kOptional, chunk);
+  Beside beside(*this);
+  const std::vector<const CodedIds*> coded = CodeIds(chunk, &row);
+  for (int64_t i = 0; i < chunk->table.rows; ++i) {
+    beside.FindHistories(*chunk);
+    const TableColumnsOfRow found(chunk->table, i, columns, coded);
+    ParseColumns(found, "", &beside, &row);
+    EndRow(found, 1, &beside, chunk, &row);
   }
 }
 
@@ -406,16 +497,14 @@ std::string RowParser::Plan::CellHint(int64_t column) const {
 template <typename Columns>
 std::string_view RowParser::Plan::ValueOf(const Columns& columns, int64_t column,
                                           const RowBuilder& row) const {
-  std::string_view text = row.Text(columns.begin(column), columns.end(column));
-  const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
-  return null ? text.substr(text.size()) : text;
+  return WithoutNull(row.Text(columns.begin(column), columns.end(column)));
 }
 
 template <typename Columns>
 std::string_view RowParser::Plan::ValueOf(const DrawnColumns<Columns>& columns, int64_t column,
                                           const RowBuilder& row) const {
   const auto place = std::ranges::find(columns.places, column);
-  if (place == columns.places.end()) return ValueOf(columns.row, column, row);
+  if (place == columns.places.end()) return ValueOf(columns.row_columns, column, row);
   return columns.items.Text(columns.item, place - columns.places.begin());
 }
 
@@ -454,7 +543,12 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
     const bool missing = labels == Labels::kOptional;
     row->AddKnownLabel(drawn ? 0.0f : missing ? std::numeric_limits<float>::quiet_NaN() : 1.0f);
   }
-  for (const FieldPlan& field : fields) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const FieldPlan& field = fields[i];
+    if (const CodedIds* coded = found.coded(i)) {
+      row->AddId(coded->ids[coded->codes[found.row()]]);
+      continue;
+    }
     if (drawn && field.type == Field::LABEL) {
       row->AddKnownLabel(0);
       continue;
@@ -468,7 +562,8 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
       if (row->AddHistory(field, text, from)) continue;
     } else {
       text = text_of(field.column);
-      if (row->Add(field, text)) continue;
+      const bool is_list = !is_cell && found.is_list(field.column);
+      if (is_list ? row->AddHistory(field, text, {}) : row->Add(field, text)) continue;
     }
     row->Hint(is_cell ? CellHint(field.column) : ValueHint(field, text, row->at_first_line()));
     return;

@@ -20,9 +20,9 @@ enum class Labels { kRequired, kOptional };
 // what histories or negatives depend on.
 enum class Collect { kNothing, kHistories, kNegatives };
 
-// Turns text into rows by a schema of layout DELIMITED, LIBSVM or LIBFFM, as ReadSchemaFile returns
-// it. Whether a line is a good row depends on the line, the header and the schema alone.
-// Thread-safe.
+// Turns text, or tables by SchemaOfTables, into rows by a schema of layout DELIMITED, LIBSVM or
+// LIBFFM, as ReadSchemaFile returns it. Whether a line is a good row depends on the line, the
+// header and the schema alone. Thread-safe.
 class RowParser {
  public:
   // `header`: the first line of the first input when schema.header(), with or without its ending,
@@ -44,8 +44,8 @@ class RowParser {
   // columns that Create was given. User error naming `source` and the column.
   Status CheckHeader(std::string_view header, const std::string& source) const;
 
-  // Replaces everything but chunk->text and what is given to Parse. In the text "" within quotes
-  // becomes one quote in its place.
+  // Replaces everything but chunk->text, chunk->table and what is given to Parse. In the text ""
+  // within quotes becomes one quote in its place.
   void Parse(ParsedChunk* chunk) const;
 
  private:

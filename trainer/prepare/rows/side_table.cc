@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "trainer/data/sized_text.h"
 #include "trainer/prepare/rows/history_columns.h"
-#include "trainer/prepare/rows/sized_text.h"
 
 namespace elastor {
 namespace {

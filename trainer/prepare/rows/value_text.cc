@@ -55,7 +55,11 @@ bool ParseNumber(std::string_view text, double* value) {
     }
   }
   const auto [end, error] = fast_float::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size() &&
+  // A number below the least double is 0. fast_float 8.0 also says that it is out of range; 3.9
+  // does not.
+  const bool read =
+      error == std::errc() || (error == std::errc::result_out_of_range && *value == 0);
+  return read && end == text.data() + text.size() &&
          std::abs(*value) <= std::numeric_limits<float>::max();
 }
 

@@ -43,10 +43,11 @@ const std::string kNumber = std::string(kLabel) + "fields { name: 'n' type: NUME
 TEST(RowParserTest, Numbers) {
   const ParsedChunk chunk = ParseText(
       kNumber,
-      "0\t-12\n1\t+78.62\n1\t0\n0\t999999999999999\n1\t1234567890123456789\n0\t1.5e3\n1\t-.25\r\n");
-  EXPECT_EQ(chunk.rows, 7);
-  EXPECT_THAT(chunk.numeric,
-              ElementsAre(-12, 78.62, 0, 999999999999999, 1234567890123456789.0, 1500, -0.25));
+      "0\t-12\n1\t+78.62\n1\t0\n0\t999999999999999\n1\t1234567890123456789\n0\t1.5e3\n1\t-.25\r\n"
+      "0\t1e-400\n1\t-1e-400\n");
+  EXPECT_EQ(chunk.rows, 9);
+  EXPECT_THAT(chunk.numeric, ElementsAre(-12, 78.62, 0, 999999999999999, 1234567890123456789.0,
+                                         1500, -0.25, 0, 0));
 }
 
 TEST(RowParserTest, NotNumbers) {

@@ -1,5 +1,5 @@
-#ifndef ELASTOR_TRAINER_PREPARE_ROWS_SIZED_TEXT_H_
-#define ELASTOR_TRAINER_PREPARE_ROWS_SIZED_TEXT_H_
+#ifndef ELASTOR_TRAINER_DATA_SIZED_TEXT_H_
+#define ELASTOR_TRAINER_DATA_SIZED_TEXT_H_
 
 #include <cstddef>
 #include <string>
@@ -33,4 +33,4 @@ inline std::string_view TakeText(std::string_view* rest) {
 
 }  // namespace elastor
 
-#endif  // ELASTOR_TRAINER_PREPARE_ROWS_SIZED_TEXT_H_
+#endif  // ELASTOR_TRAINER_DATA_SIZED_TEXT_H_

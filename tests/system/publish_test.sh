@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Scorers that follow a run's publications: after each of them the updated model, a fresh one and mode
+# predict on the run's state of that step have the same bits, with restarts on other ranks in between.
+# Damaged publications are refused. Threads score while versions come. A server follows, too.
+# Arguments: the trainer, prepare, follow_client, elastor_serve; `campaign` for a long run by hand.
+set -uo pipefail
+
+trainer=$PWD/$1
+prepare=$PWD/$2
+client=$PWD/$3
+server=$PWD/$4
+follow_server=$(cd "$(dirname "$0")" && pwd)/follow_server.py
+source "$(dirname "$0")/spread_run.sh"
+cd "$TEST_TMPDIR" || exit 1
+
+if [[ ${5:-} == campaign ]]; then
+  rows=20000 test_rows=2000 batch=128 epochs=3 every=2 base_every=40 damages=1200 load=(4 100 300)
+  stops=(37 80 81 150 222 300 301 390) ranks=(2 5 1 7 3 8 4 2 6)
+else
+  rows=2000 test_rows=200 batch=64 epochs=2 every=3 base_every=8 damages=60 load=(2 20 1)
+  stops=(20 40) ranks=(2 1 3)
+fi
+
+# make_rows SEED ROWS
+make_rows() {
+  awk -v seed="$1" -v rows="$2" -v users=$((rows / 5)) 'BEGIN {
+    srand(seed)
+    for (i = 0; i < rows; ++i) {
+      user = int(rand() * rand() * users); item = int(rand() * 60); price = rand() * 20
+      logit = (user % 5 - 2) * 0.8 + (item % 7 - 3) * 0.5 + (price - 10) * 0.1
+      printf "%d\tu%d\ti%d\t%.2f\n", rand() < 1 / (1 + exp(-logit)), user, item, price
+    }
+  }'
+}
+make_rows 1 $rows >train.tsv
+make_rows 2 $test_rows >test.tsv
+cut --fields=2- test.tsv >values
+cat >schema.textproto <<'SCHEMA'
+name: "tsv"
+layout: DELIMITED
+fields { name: "click" type: LABEL }
+fields { name: "user" type: CATEGORICAL }
+fields { name: "item" type: CATEGORICAL }
+fields { name: "price" type: NUMERIC }
+SCHEMA
+cat >tiny.textproto <<EXPERIMENT
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 dropout: 0.1 } }
+embedding { width: 3 }
+optimizer { learning_rate: 0.01 }
+training { batch_size: $batch epochs: $epochs }
+spectrum { disabled: true }
+parallel { virtual_shards: 8 }
+checkpoint { every_steps: $every keep: 1000 }
+publish { path: "published" every_steps: $every base_every: $base_every keep_bases: 9 }
+EXPERIMENT
+"$prepare" --schema=schema.textproto --input=train.tsv --test_input=test.tsv --output_dir=data >log 2>&1 ||
+  fail "prepare: $(cat log)"
+# train RANKS FLAGS...
+train() {
+  on_ranks "$1" "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=run "${@:2}" >log 2>&1 ||
+    fail "train on $1 ranks: $(cat log)"
+}
+plans=(ROW_WISE TABLE_WISE REPLICATED AUTO)
+for i in "${!ranks[@]}"; do
+  train "${ranks[i]}" --resume --set=training.max_steps="${stops[i]:-0}" --set=parallel.plan="${plans[i % 4]}"
+done
+
+"$client" published work values scores || fail 'the updated model'
+last=$(find work -name 'scores-*' | wc --lines)
+for number in $(seq 1 $((rows > 2000 ? 1 : 7)) $((last - 1))); do
+  rm --recursive --force predicted
+  "$trainer" --mode=predict --model="$(printf 'run/checkpoints/step-%010d' $((number * every)))" --set=data.path=data \
+    --split=test --output_dir=predicted >log 2>&1 || fail "predict: $(cat log)"
+  cmp <(tail --lines=+2 predicted/predictions.csv | cut --delimiter=, --fields=3) work/scores-"$number" ||
+    fail "number $number: other bits than mode predict"
+done
+# Without some deltas it takes the next base, and goes on.
+cp --recursive published gaps
+base=$((base_every + 1))
+for number in $(seq 3 $base); do rm --recursive "gaps/$(printf 'delta-%010d' "$number")"; done
+"$client" gaps jumped values scores >log 2>&1 || fail "a missed delta: $(cat log)"
+{ cmp work/scores-$base jumped/scores-$base && cmp work/scores-"$last" jumped/scores-"$last"; } || fail "a missed delta: other bits"
+# A base is a model like others.
+"$trainer" --mode=verify --model=published/base-0000000001 >log 2>&1 || fail "verify: $(cat log)"
+expect_line 2 'a published delta, which is no whole model' "$trainer" --mode=verify --model=published/delta-0000000002
+
+"$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=other --set=publish.path=other_published \
+  --set=training.seed=7 >log 2>&1 || fail "another run: $(cat log)"
+"$client" published damaged values damage 1 $damages other_published >log 2>&1 || fail "damages: $(cat log)"
+tail --lines=1 log
+"$client" published loaded values load "${load[@]}" >log 2>&1 || fail "load: $(cat log)"
+cat log
+python3 "$follow_server" "$server" published followed values work/scores || fail 'elastor_serve --follow'
+mkdir renamed
+cp --recursive published/base-0000000001 renamed/base-0000000030
+# refused PATTERN FLAGS...
+refused() {
+  expect_line 2 "$1" "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=refused "${@:2}"
+}
+refused 'publish.path: values: cannot be made' --set=publish.path=values
+refused 'publish.every_steps: 0; expected steps between two publications' --set=publish.every_steps=0
+refused 'base-0000000030: not the publication of this number' --set=publish.path=renamed
+expect_line 2 '--model and --follow: expected one of them' "$server" --model=run/model --follow=published
+exit "$((failures > 0))"

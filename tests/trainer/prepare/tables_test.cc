@@ -1,0 +1,245 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/text.h"
+#include "tests/trainer/prepare/scratch.h"
+#include "trainer/data/arrow/table_source.h"
+#include "trainer/data/sized_text.h"
+#include "trainer/prepare/guess/guess.h"
+#include "trainer/prepare/prepare.h"
+
+namespace elastor {
+namespace {
+
+using testing::HasSubstr;
+
+// The files were written by pyarrow. rows.csv has the same rows as rows.parquet, rows.arrow,
+// reversed.parquet (columns in reverse, other pages) and both parts together.
+std::string Table(const std::string& name) { return "tests/trainer/prepare/tables/" + name; }
+
+constexpr char kTableSchema[] = R"(
+    name: "t" delimiter: "," header: true quoted: true
+    split { by: HASH hash_field: "user" train: 0.8 validation: 0.1 test: 0.1 }
+    fields { name: "label" type: LABEL }
+    fields { name: "user" type: CATEGORICAL }
+    fields { name: "price" type: NUMERIC transform: STANDARDIZE }
+    fields { name: "price_text" column: "price" type: CATEGORICAL encoding: HASH buckets: 1000 }
+    fields { name: "x" type: NUMERIC transform: STANDARDIZE }
+    fields { name: "x_text" column: "x" type: CATEGORICAL encoding: HASH buckets: 100000 }
+    fields { name: "n" type: NUMERIC transform: LOG2_STANDARDIZE }
+    fields { names: ["city", "cat", "flag", "day", "dec"] type: CATEGORICAL }
+    fields {
+      name: "hour" column: "t" type: CATEGORICAL transform: HOUR time_format: YYYY_MM_DD_HH_MM_SS
+    }
+    fields { name: "t" type: TIME time_format: YYYY_MM_DD_HH_MM_SS }
+    fields { name: "tags" type: MULTI_HOT }
+    fields { name: "nums" type: SEQUENCE }
+    rows_per_block: 16)";
+
+// Rows of several users, with lists made of their earlier rows, and negatives beside them.
+constexpr char kLogSchema[] = R"(
+    delimiter: "," header: true quoted: true split { train: 0.7 test: 0.3 }
+    negatives { of: "cat" user: "user" per_positive: 2 }
+    history { name: "before" of: "cat" by: "user" order: "t" max_length: 4 }
+    fields { name: "t" type: TIME time_format: YYYY_MM_DD_HH_MM_SS }
+    fields { names: ["user", "cat", "city"] type: CATEGORICAL }
+    fields { name: "before" type: SEQUENCE shares: "cat" }
+    fields { name: "tags" type: MULTI_HOT })";
+
+class TablesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Status status = OpenTable(Table("rows.parquet")).status();
+    if (status.message().find("tools/install_arrow.sh") == std::string::npos) return;
+    GTEST_SKIP() << "Arrow's library is not installed: " << status.message();
+  }
+};
+
+// What a set consists of, by name.
+std::map<std::string, std::string> FilesOf(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    files[entry.path().lexically_relative(folder)] = FileBytes(entry.path());
+  }
+  return files;
+}
+
+std::map<std::string, std::string> Prepared(const std::vector<std::string>& inputs, int threads = 1,
+                                            const char* schema = kTableSchema) {
+  PrepareOptions options = OptionsOf(schema, inputs, "out");
+  options.threads = threads;
+  const auto report = Prepare(options);
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return FilesOf(options.output_dir);
+}
+
+// A record of the whole file: its columns between bars, an item of a list behind each comma.
+std::vector<std::string> Records(const std::string& path, int64_t step) {
+  auto file = OpenTable(path);
+  EXPECT_TRUE(file.ok()) << file.status().message();
+  std::vector<int> places;
+  for (size_t i = 0; i < (*file)->columns.size(); ++i) {
+    if ((*file)->columns[i].is_readable) places.push_back(static_cast<int>(i));
+  }
+  std::vector<std::string> records;
+  for (size_t group = 0; group < (*file)->groups.size(); ++group) {
+    std::string wrong, text;
+    TextTable table;
+    const auto rows = (*file)->Read(static_cast<int>(group), places, &wrong);
+    for (int64_t left = (*file)->groups[group].rows; left > 0; left -= table.rows) {
+      wrong = rows->Next(std::min(left, step), &text, &table);
+      EXPECT_EQ(wrong, "");
+      if (!wrong.empty()) return records;
+      for (int64_t row = 0; row < table.rows; ++row) {
+        std::string& record = records.emplace_back();
+        for (const TextColumn& column : table.columns) {
+          std::string_view value(text);
+          value = value.substr(column.begin(row), column.end(row) - column.begin(row));
+          while (column.is_list && !value.empty()) StrAppend(&record, ",", TakeText(&value));
+          StrAppend(&record, value, "|");
+        }
+      }
+    }
+  }
+  return records;
+}
+
+TEST_F(TablesTest, TheSameRowsAsTextGiveTheSameSet) {
+  const auto expected = Prepared({Table("rows.csv")});
+  ASSERT_GE(expected.size(), 10u);
+  for (const int threads : {1, 3}) {
+    for (const char* name : {"rows.parquet", "rows.arrow", "reversed.parquet"}) {
+      EXPECT_EQ(Prepared({Table(name)}, threads), expected) << name << " " << threads;
+    }
+    EXPECT_EQ(Prepared({Table("part-0.parquet"), Table("part-1.parquet")}, threads), expected);
+  }
+  const auto log = Prepared({Table("rows.csv")}, 1, kLogSchema);
+  EXPECT_GE(log.size(), 7u);
+  EXPECT_EQ(Prepared({Table("rows.parquet")}, 2, kLogSchema), log);
+}
+
+TEST_F(TablesTest, EveryTypeHasItsText) {
+  const std::string bytes("\xff\0", 2);
+  const std::vector<std::string> expected = {
+      "-128|-9223372036854775808|0|1|0.099975586|0.1|0.0001|1e-05|0|12.50|1" +
+          std::string(40, '0') + "|a,b\n\"c\"||ü|" + bytes +
+          "|ab|0001-01-01|1969-12-31|1969-12-31 23:59:59|2014-10-21 05:00:00.25|"
+          "2014-10-21 05:00:00.000001|2014-10-21 05:00:00.5|2014-10-21 05:00:00.25Z|05:01:01|"
+          "23:59:59.999999|-5||a|7|,a|b,c|,1,-2|,0.5,2|,x,y|",
+      "127|9223372036854775807|18446744073709551615|0|-2|16777216|1e+16|9007199254740994|"
+      "0.3333333333333333|-0.05|-7||x|x|cd|2014-10-21|9999-12-31|2014-10-21 05:00:00|"
+      "2014-10-21 05:00:00|0000-01-01 00:00:00|1970-01-01 00:00:00.000000001|"
+      "2014-10-21 05:00:00Z|00:00:00|00:00:00.000001|7||b|7||,3|,1|,x|",
+      std::string(8, '|') + "inf" + std::string(24, '|')};
+  for (const int64_t step : {1, 2, 3}) {
+    const std::vector<std::string> found = Records(Table("kinds.arrow"), step);
+    ASSERT_EQ(found.size(), 3u);
+    EXPECT_EQ(found[0], expected[0]);
+    EXPECT_EQ(found[1], expected[1]);
+    EXPECT_EQ(found[2], expected[2]);
+  }
+  // Without the types that Parquet has not.
+  EXPECT_THAT(
+      Records(Table("kinds.parquet"), 3)[0],
+      HasSubstr("|2014-10-21 05:00:00.25Z|05:01:01|23:59:59.999999|a|7|,a|b,c|,1,-2|,0.5,2|"));
+}
+
+TEST_F(TablesTest, UsersMistakes) {
+  const std::string rows = Table("rows.parquet");
+  const std::string damaged = WriteScratch("damaged.parquet", FileBytes(rows).substr(0, 5000));
+  std::string flipped = FileBytes(Table("part-0.parquet"));
+  for (size_t at = 200; at < 260; ++at) flipped[at] = static_cast<char>(~flipped[at]);
+  const std::string broken = WriteScratch("broken.parquet", flipped);
+  const std::string label = "header: true fields { name: 'label' type: LABEL } ";
+  const struct {
+    std::string schema;
+    std::vector<std::string> inputs;
+    const char* expected;
+  } kMistakes[] = {
+      {label + "fields { name: 'extra' type: CATEGORICAL }",
+       {rows},
+       "column 'extra', which field extra of type CATEGORICAL reads, has the type 'struct<"},
+      {label + "fields { name: 'tags' type: CATEGORICAL }",
+       {rows},
+       "expected one value a row there; bags read lists"},
+      {label + "fields { name: 'cities' type: CATEGORICAL }",
+       {rows},
+       "rows.parquet: field cities: found columns 'label', 'user', 'price'"},
+      {label + "fields { name: 'cat' type: CATEGORICAL } split { by: HASH train: 0.5 test: 0.5 }",
+       {rows},
+       "expected hash_field in the schema's split"},
+      {label + "fields { name: 'cat' type: CATEGORICAL }",
+       {rows, Table("rows.csv")},
+       "rows.csv is text, and tests/trainer/prepare/tables/rows.parquet is a Parquet or Arrow"},
+      {"layout: LIBSVM fields { name: 'x' type: NUMERIC }",
+       {rows},
+       "expected text for layout LIBSVM"},
+      {label + "fields { name: 'cat' type: CATEGORICAL }",
+       {damaged},
+       "cannot be read as a Parquet or Arrow file: Parquet magic bytes not found in footer"},
+      {kTableSchema, {broken}, "broken.parquet: cannot be read as a Parquet or Arrow file: "},
+      {"header: true fields { name: 'n' type: LABEL } fields { name: 'cat' type: CATEGORICAL }",
+       {rows},
+       "field n: found '"},
+  };
+  for (const auto& mistake : kMistakes) {
+    const auto report = Prepare(OptionsOf(mistake.schema, mistake.inputs, "out"));
+    EXPECT_EQ(report.status().code(), StatusCode::kUser) << mistake.expected;
+    EXPECT_THAT(report.status().message(), HasSubstr(mistake.expected));
+    EXPECT_EQ(std::ranges::count(report.status().message(), '\n'), 0);
+  }
+}
+
+TEST_F(TablesTest, BadRowsAreTold) {
+  PrepareOptions options = OptionsOf(
+      "header: true max_bad_rows: 1000 fields { name: 'flag' type: LABEL } "
+      "fields { name: 'tags' type: MULTI_HOT }",
+      {Table("rows.parquet")}, "out");
+  std::vector<std::string> warnings;
+  options.warn = [&](const std::string& warning) { warnings.push_back(warning); };
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->bad_rows + report->rows[0], 80);
+  EXPECT_GT(report->bad_rows, 0);
+  EXPECT_THAT(warnings, testing::Contains(HasSubstr("field flag: found '', expected 0, 1 or -1")));
+}
+
+TEST_F(TablesTest, ASchemaIsGuessedFromTheTypes) {
+  const auto schema = GuessSchema({Table("part-0.parquet"), Table("part-1.parquet")}, "label");
+  ASSERT_TRUE(schema.ok()) << schema.status().message();
+  EXPECT_THAT(*schema, HasSubstr("names: [\"tags\", \"nums\"] type: MULTI_HOT"));
+  EXPECT_THAT(*schema, HasSubstr("by: HASH hash_field: \"t\""));
+  EXPECT_THAT(*schema, HasSubstr("type: TIME time_format: YYYY_MM_DD_HH_MM_SS"));
+  EXPECT_THAT(*schema, HasSubstr("# Left out: 'extra' of type 'struct<"));
+  const auto report = Prepare(OptionsOf(*schema, {Table("rows.arrow")}, "out"));
+  EXPECT_TRUE(report.ok()) << report.status().message();
+}
+
+TEST_F(TablesTest, ASideTableMayBeOne) {
+  const auto prepared = [](const std::string& file) {
+    const std::string schema =
+        "header: true delimiter: ',' quoted: true fields { name: 'label' type: LABEL } "
+        "fields { name: 'code' type: CATEGORICAL } fields { name: 'name' type: CATEGORICAL } "
+        "lookup { file: '" +
+        file + "' by: 'code' key: 'code' columns: 'name' }";
+    const PrepareOptions options =
+        OptionsOf(schema, {WriteScratch("rows.csv", "label,code\n1,7\n0,8\n1,7\n0,9\n")}, "out");
+    const auto report = Prepare(options);
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return FileBytes(options.output_dir + "/train.rows");
+  };
+  EXPECT_EQ(prepared(Table("names.parquet")),
+            prepared(WriteScratch("names.csv", "name,code\nseven,7\n\"eight\n8\",8\n")));
+}
+
+}  // namespace
+}  // namespace elastor

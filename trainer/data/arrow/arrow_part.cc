@@ -1,0 +1,685 @@
+#include "trainer/data/arrow/arrow_part.h"
+
+#include <arrow/api.h>
+#include <arrow/io/file.h>
+#include <arrow/ipc/reader.h>
+#include <arrow/util/bit_util.h>
+#include <arrow/util/float16.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/file_reader.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "trainer/data/arrow/arrow_part_hash.h"
+#include "trainer/data/sized_text.h"
+
+// Arrow reports what is wrong by statuses and by exceptions. Here both are exceptions, which no
+// function of the part's interface lets out.
+
+namespace elastor {
+namespace {
+
+constexpr size_t kMostTextBytes = size_t{1} << 31;
+
+void Check(const arrow::Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.message());
+}
+
+template <typename T>
+T Take(arrow::Result<T> result) {
+  Check(result.status());
+  return std::move(result).ValueUnsafe();
+}
+
+// Calls `read`. Returns what is wrong in one line.
+template <typename Read>
+std::string WrongOf(const Read& read) {
+  std::string wrong;
+  try {
+    read();
+    return wrong;
+  } catch (const std::exception& error) {
+    wrong = error.what();
+  }
+  if (wrong.empty()) wrong = "unreadable";
+  wrong.resize(std::min(wrong.find('\n'), wrong.size()));
+  return wrong;
+}
+
+// --- The text of a value (docs/use/data.md has the table). ---
+
+using AppendValue = void (*)(const arrow::Array& array, int64_t i, std::string* text);
+
+template <typename Number>
+void AppendNumber(Number value, std::string* text) {
+  char digits[32];
+  text->append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+// The shortest text that gives the number again. As in Python, the smallest and largest numbers
+// have an exponent; unlike there, whole numbers have no ".0".
+template <typename Number>
+void AppendReal(Number value, std::string* text) {
+  constexpr Number kLeastFixed = 1e-4, kBehindFixed = 1e16;
+  if (std::isnan(value)) return;
+  const Number size = std::abs(value);
+  if (size == 0) return AppendNumber(0, text);
+  const bool fixed = size >= kLeastFixed && size < kBehindFixed;
+  char digits[32];
+  const auto format = fixed ? std::chars_format::fixed : std::chars_format::scientific;
+  text->append(digits, std::to_chars(digits, digits + sizeof digits, value, format).ptr);
+}
+
+void AppendPadded(int64_t value, int digits, std::string* text) {
+  char number[20];
+  const char* const end = std::to_chars(number, number + sizeof number, value).ptr;
+  text->append(std::max<int64_t>(digits - (end - number), 0), '0');
+  text->append(number, end - number);
+}
+
+// Of a date that no calendar here has, the number of its days.
+void AppendDate(int64_t days, std::string* text) {
+  constexpr int64_t kYear0 = -719528, kYear10000 = 2932897;
+  if (days < kYear0 || days >= kYear10000) return AppendNumber(days, text);
+  const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(days))};
+  AppendPadded(static_cast<int>(date.year()), 4, text);
+  *text += '-';
+  AppendPadded(static_cast<unsigned>(date.month()), 2, text);
+  *text += '-';
+  AppendPadded(static_cast<unsigned>(date.day()), 2, text);
+}
+
+int64_t PerSecond(arrow::TimeUnit::type unit) {
+  int64_t per_second = 1;
+  for (int i = unit; i > arrow::TimeUnit::SECOND; --i) per_second *= 1000;
+  return per_second;
+}
+
+// HH:MM:SS, then the fraction without zeros at its end.
+void AppendTimeOfDay(int64_t units, int64_t per_second, std::string* text) {
+  const int64_t seconds = units / per_second;
+  AppendPadded(seconds / 3600, 2, text);
+  *text += ':';
+  AppendPadded(seconds / 60 % 60, 2, text);
+  *text += ':';
+  AppendPadded(seconds % 60, 2, text);
+  int64_t fraction = units % per_second;
+  if (fraction == 0) return;
+  int digits = 0;
+  for (int64_t left = per_second; left > 1; left /= 10) ++digits;
+  for (; fraction % 10 == 0; fraction /= 10) --digits;
+  *text += '.';
+  AppendPadded(fraction, digits, text);
+}
+
+template <typename Array>
+void AppendInteger(const arrow::Array& array, int64_t i, std::string* text) {
+  AppendNumber(static_cast<const Array&>(array).Value(i), text);
+}
+
+template <typename Array>
+void AppendFloating(const arrow::Array& array, int64_t i, std::string* text) {
+  AppendReal(static_cast<const Array&>(array).Value(i), text);
+}
+
+void AppendHalf(const arrow::Array& array, int64_t i, std::string* text) {
+  const uint16_t bits = static_cast<const arrow::HalfFloatArray&>(array).Value(i);
+  AppendReal(arrow::util::Float16::FromBits(bits).ToFloat(), text);
+}
+
+void AppendBoolean(const arrow::Array& array, int64_t i, std::string* text) {
+  *text += static_cast<const arrow::BooleanArray&>(array).Value(i) ? '1' : '0';
+}
+
+template <typename Array>
+void AppendBytes(const arrow::Array& array, int64_t i, std::string* text) {
+  *text += static_cast<const Array&>(array).GetView(i);
+}
+
+template <typename Array>
+void AppendDecimal(const arrow::Array& array, int64_t i, std::string* text) {
+  *text += static_cast<const Array&>(array).FormatValue(i);
+}
+
+void AppendDate32(const arrow::Array& array, int64_t i, std::string* text) {
+  AppendDate(static_cast<const arrow::Date32Array&>(array).Value(i), text);
+}
+
+int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+void AppendDate64(const arrow::Array& array, int64_t i, std::string* text) {
+  constexpr int64_t kDay = 86'400'000;
+  AppendDate(FloorDivide(static_cast<const arrow::Date64Array&>(array).Value(i), kDay), text);
+}
+
+void AppendTimestamp(const arrow::Array& array, int64_t i, std::string* text) {
+  const auto& type = static_cast<const arrow::TimestampType&>(*array.type());
+  const int64_t per_second = PerSecond(type.unit()), per_day = 86400 * per_second;
+  const int64_t value = static_cast<const arrow::TimestampArray&>(array).Value(i);
+  const int64_t day = FloorDivide(value, per_day);
+  AppendDate(day, text);
+  *text += ' ';
+  AppendTimeOfDay(value - day * per_day, per_second, text);
+  if (!type.timezone().empty()) *text += 'Z';
+}
+
+template <typename Array>
+void AppendTime(const arrow::Array& array, int64_t i, std::string* text) {
+  const auto unit = static_cast<const arrow::TimeType&>(*array.type()).unit();
+  const int64_t value = static_cast<const Array&>(array).Value(i);
+  const int64_t per_second = PerSecond(unit);
+  if (value < 0 || value / per_second >= 86400) return AppendNumber(value, text);
+  AppendTimeOfDay(value, per_second, text);
+}
+
+AppendValue WriterOf(const arrow::DataType& type);
+
+void AppendOfDictionary(const arrow::Array& array, int64_t i, std::string* text) {
+  const auto& dictionary = static_cast<const arrow::DictionaryArray&>(array);
+  const int64_t code = dictionary.GetValueIndex(i);
+  const arrow::Array& values = *dictionary.dictionary();
+  if (code < 0 || code >= values.length()) throw std::runtime_error("a code of no value");
+  if (!values.IsNull(code)) WriterOf (*values.type())(values, code, text);
+}
+
+// Returns what appends a value that is not null; null: the type has no text.
+AppendValue WriterOf(const arrow::DataType& type) {
+  switch (type.id()) {
+    case arrow::Type::NA:
+      return [](const arrow::Array&, int64_t, std::string*) {};
+    case arrow::Type::BOOL:
+      return AppendBoolean;
+    case arrow::Type::INT8:
+      return AppendInteger<arrow::Int8Array>;
+    case arrow::Type::INT16:
+      return AppendInteger<arrow::Int16Array>;
+    case arrow::Type::INT32:
+      return AppendInteger<arrow::Int32Array>;
+    case arrow::Type::INT64:
+      return AppendInteger<arrow::Int64Array>;
+    case arrow::Type::UINT8:
+      return AppendInteger<arrow::UInt8Array>;
+    case arrow::Type::UINT16:
+      return AppendInteger<arrow::UInt16Array>;
+    case arrow::Type::UINT32:
+      return AppendInteger<arrow::UInt32Array>;
+    case arrow::Type::UINT64:
+      return AppendInteger<arrow::UInt64Array>;
+    case arrow::Type::DURATION:
+      return AppendInteger<arrow::DurationArray>;
+    case arrow::Type::HALF_FLOAT:
+      return AppendHalf;
+    case arrow::Type::FLOAT:
+      return AppendFloating<arrow::FloatArray>;
+    case arrow::Type::DOUBLE:
+      return AppendFloating<arrow::DoubleArray>;
+    case arrow::Type::STRING:
+    case arrow::Type::BINARY:
+      return AppendBytes<arrow::BinaryArray>;
+    case arrow::Type::LARGE_STRING:
+    case arrow::Type::LARGE_BINARY:
+      return AppendBytes<arrow::LargeBinaryArray>;
+    case arrow::Type::STRING_VIEW:
+    case arrow::Type::BINARY_VIEW:
+      return AppendBytes<arrow::BinaryViewArray>;
+    case arrow::Type::FIXED_SIZE_BINARY:
+      return AppendBytes<arrow::FixedSizeBinaryArray>;
+    case arrow::Type::DECIMAL32:
+      return AppendDecimal<arrow::Decimal32Array>;
+    case arrow::Type::DECIMAL64:
+      return AppendDecimal<arrow::Decimal64Array>;
+    case arrow::Type::DECIMAL128:
+      return AppendDecimal<arrow::Decimal128Array>;
+    case arrow::Type::DECIMAL256:
+      return AppendDecimal<arrow::Decimal256Array>;
+    case arrow::Type::DATE32:
+      return AppendDate32;
+    case arrow::Type::DATE64:
+      return AppendDate64;
+    case arrow::Type::TIMESTAMP:
+      return AppendTimestamp;
+    case arrow::Type::TIME32:
+      return AppendTime<arrow::Time32Array>;
+    case arrow::Type::TIME64:
+      return AppendTime<arrow::Time64Array>;
+    case arrow::Type::DICTIONARY: {
+      const auto& values = *static_cast<const arrow::DictionaryType&>(type).value_type();
+      const bool nested = values.id() == arrow::Type::DICTIONARY;
+      return nested || WriterOf(values) == nullptr ? nullptr : AppendOfDictionary;
+    }
+    default:
+      return nullptr;
+  }
+}
+
+// Returns the type of a list's items; null: it is no list.
+const arrow::DataType* ItemTypeOf(const arrow::DataType& type) {
+  const bool list = type.id() == arrow::Type::LIST || type.id() == arrow::Type::LARGE_LIST ||
+                    type.id() == arrow::Type::FIXED_SIZE_LIST;
+  return list ? static_cast<const arrow::BaseListType&>(type).value_type().get() : nullptr;
+}
+
+const arrow::DataType& StorageOf(const arrow::DataType& type) {
+  if (type.id() != arrow::Type::EXTENSION) return type;
+  return *static_cast<const arrow::ExtensionType&>(type).storage_type();
+}
+
+// --- Columns of several pieces. ---
+
+// A run of rows of one batch.
+struct Piece {
+  std::shared_ptr<arrow::RecordBatch> batch;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Makes text of one column, piece by piece.
+class ColumnText {
+ public:
+  void Begin(std::string* text, TextColumn* column) {
+    text_ = text;
+    column_ = column;
+    column_->begins.assign(1, Place());
+    column_->codes.clear();
+  }
+
+  void Append(const std::shared_ptr<arrow::Array>& array, int64_t begin, int64_t end) {
+    const arrow::Array* plain = array.get();
+    if (plain->type_id() == arrow::Type::EXTENSION) {
+      plain = static_cast<const arrow::ExtensionArray*>(plain)->storage().get();
+    }
+    switch (plain->type_id()) {
+      case arrow::Type::LIST:
+        return AppendLists(static_cast<const arrow::ListArray&>(*plain), begin, end);
+      case arrow::Type::LARGE_LIST:
+        return AppendLists(static_cast<const arrow::LargeListArray&>(*plain), begin, end);
+      case arrow::Type::FIXED_SIZE_LIST:
+        return AppendLists(static_cast<const arrow::FixedSizeListArray&>(*plain), begin, end);
+      case arrow::Type::DICTIONARY:
+        return AppendDictionary(static_cast<const arrow::DictionaryArray&>(*plain), begin, end);
+      case arrow::Type::INT32:
+        return AppendIntegers(static_cast<const arrow::Int32Array&>(*plain), begin, end);
+      case arrow::Type::INT64:
+        return AppendIntegers(static_cast<const arrow::Int64Array&>(*plain), begin, end);
+      default:
+        AppendValues(*plain, begin, end);
+    }
+  }
+
+ private:
+  uint32_t Place() const {
+    if (text_->size() >= kMostTextBytes) {
+      throw std::runtime_error("rows that lie together hold more than 2 GiB");
+    }
+    return static_cast<uint32_t>(text_->size());
+  }
+  void EndValue() { column_->begins.push_back(Place()); }
+
+  void AppendValues(const arrow::Array& array, int64_t begin, int64_t end) {
+    const AppendValue append = WriterOf(*array.type());
+    for (int64_t i = begin; i < end; ++i) {
+      if (!array.IsNull(i)) append(array, i, text_);
+      EndValue();
+    }
+  }
+
+  // Integers are many: these take no call a value.
+  template <typename Integers>
+  void AppendIntegers(const Integers& array, int64_t begin, int64_t end) {
+    constexpr size_t kMostDigits = 20;
+    const auto* const values = array.raw_values();
+    const uint8_t* const there = array.null_bitmap_data();
+    size_t size = text_->size();
+    text_->resize(size + kMostDigits * (end - begin));
+    char* const text = text_->data();
+    for (int64_t i = begin; i < end; ++i) {
+      if (there == nullptr || arrow::bit_util::GetBit(there, array.offset() + i)) {
+        size = std::to_chars(text + size, text + size + kMostDigits, values[i]).ptr - text;
+      }
+      column_->begins.push_back(static_cast<uint32_t>(size));
+    }
+    text_->resize(size);
+    Place();
+  }
+
+  template <typename Lists>
+  void AppendLists(const Lists& lists, int64_t begin, int64_t end) {
+    const arrow::Array& values = *lists.values();
+    const AppendValue append = WriterOf(*values.type());
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = lists.value_offset(i);
+      const int64_t behind = lists.IsNull(i) ? first : first + lists.value_length(i);
+      for (int64_t item = first; item < behind; ++item) {
+        item_.clear();
+        if (!values.IsNull(item)) append(values, item, &item_);
+        if (!item_.empty()) PutText(item_, text_);
+      }
+      EndValue();
+    }
+  }
+
+  // The values that these rows have, each once. The first value is the missing one.
+  void AppendDictionary(const arrow::DictionaryArray& array, int64_t begin, int64_t end) {
+    if (column_->begins.size() == 1) EndValue();
+    seen_.resize(std::max<size_t>(seen_.size(), array.dictionary()->length()));
+    ++turn_;
+    const arrow::Array& codes = *array.indices();
+    switch (codes.type_id()) {
+      case arrow::Type::INT8:
+        return AppendCodes<arrow::Int8Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::INT16:
+        return AppendCodes<arrow::Int16Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::INT32:
+        return AppendCodes<arrow::Int32Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::INT64:
+        return AppendCodes<arrow::Int64Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::UINT8:
+        return AppendCodes<arrow::UInt8Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::UINT16:
+        return AppendCodes<arrow::UInt16Array>(codes, *array.dictionary(), begin, end);
+      case arrow::Type::UINT32:
+        return AppendCodes<arrow::UInt32Array>(codes, *array.dictionary(), begin, end);
+      default:
+        return AppendCodes<arrow::UInt64Array>(codes, *array.dictionary(), begin, end);
+    }
+  }
+
+  template <typename Codes>
+  void AppendCodes(const arrow::Array& array, const arrow::Array& values, int64_t begin,
+                   int64_t end) {
+    const auto* const codes = static_cast<const Codes&>(array).raw_values();
+    const auto behind = static_cast<uint64_t>(values.length());
+    const AppendValue append = WriterOf(*values.type());
+    const uint8_t* const there = array.null_bitmap_data();
+    const size_t before = column_->codes.size();
+    column_->codes.resize(before + end - begin);
+    uint32_t* place = column_->codes.data() + before;
+    for (int64_t i = begin; i < end; ++i, ++place) {
+      *place = 0;
+      if (there != nullptr && !arrow::bit_util::GetBit(there, array.offset() + i)) continue;
+      const auto code = static_cast<uint64_t>(codes[i]);
+      if (code >= behind) throw std::runtime_error("a code of no value");
+      Seen& seen = seen_[code];
+      if (seen.turn != turn_) {
+        seen = {turn_, 0};
+        if (!values.IsNull(code)) {
+          seen.place = static_cast<uint32_t>(column_->begins.size() - 1);
+          append(values, static_cast<int64_t>(code), text_);
+          EndValue();
+        }
+      }
+      *place = seen.place;
+    }
+  }
+
+  // Where the value of a code stands in the column.
+  struct Seen {
+    uint32_t turn = 0;  // in which it was added
+    uint32_t place = 0;
+  };
+
+  std::string* text_ = nullptr;
+  TextColumn* column_ = nullptr;
+  std::string item_;
+  std::vector<Seen> seen_;  // by code
+  uint32_t turn_ = 0;
+};
+
+// --- Rows. ---
+
+// Cuts batches into as many rows as are asked for.
+class BatchRows : public TableRows {
+ public:
+  std::string Next(int64_t rows, std::string* text, TextTable* table) override {
+    return WrongOf([&] {
+      std::vector<Piece> pieces;
+      TakePieces(rows, &pieces);
+      text->clear();
+      table->rows = rows;
+      table->columns.resize(places_.size());
+      writers_.resize(places_.size());
+      for (size_t i = 0; i < places_.size(); ++i) {
+        TextColumn& column = table->columns[i];
+        writers_[i].Begin(text, &column);
+        for (const Piece& piece : pieces) {
+          writers_[i].Append(piece.batch->column(places_[i]), piece.begin, piece.end);
+        }
+        column.is_list = lists_[i];
+      }
+    });
+  }
+
+  std::string Skip(int64_t rows) override {
+    return WrongOf([&] {
+      std::vector<Piece> pieces;
+      TakePieces(rows, &pieces);
+    });
+  }
+
+ protected:
+  // Returns the next batch; null at the end.
+  virtual std::shared_ptr<arrow::RecordBatch> NextBatch() = 0;
+
+  std::vector<int> places_;  // of the columns to give, in a batch
+  std::vector<bool> lists_;
+
+ private:
+  void TakePieces(int64_t rows, std::vector<Piece>* pieces) {
+    while (rows > 0) {
+      if (batch_ == nullptr || at_ == batch_->num_rows()) {
+        batch_ = NextBatch();
+        at_ = 0;
+        if (batch_ == nullptr) throw std::runtime_error("fewer rows than its footer says");
+        continue;
+      }
+      const int64_t taken = std::min(rows, batch_->num_rows() - at_);
+      pieces->push_back({batch_, at_, at_ + taken});
+      at_ += taken;
+      rows -= taken;
+    }
+  }
+
+  std::vector<ColumnText> writers_;
+  std::shared_ptr<arrow::RecordBatch> batch_;
+  int64_t at_ = 0;  // rows of it that were given
+};
+
+std::vector<TableColumn> ColumnsOf(const arrow::Schema& schema) {
+  std::vector<TableColumn> columns;
+  for (const auto& field : schema.fields()) {
+    const arrow::DataType& type = StorageOf(*field->type());
+    const arrow::DataType* const item = ItemTypeOf(type);
+    const bool readable = WriterOf(item == nullptr ? type : *item) != nullptr;
+    columns.push_back({field->name(), field->type()->ToString(), item != nullptr, readable});
+  }
+  return columns;
+}
+
+// The places of `wanted` among the columns that are read, which come in the file's order.
+std::vector<int> PlacesAmong(const std::vector<int>& wanted, std::vector<int>* read) {
+  *read = wanted;
+  std::sort(read->begin(), read->end());
+  read->erase(std::unique(read->begin(), read->end()), read->end());
+  std::vector<int> places;
+  for (const int column : wanted) {
+    places.push_back(
+        static_cast<int>(std::lower_bound(read->begin(), read->end(), column) - read->begin()));
+  }
+  return places;
+}
+
+// --- Parquet. ---
+
+class ParquetFile : public TableFile {
+ public:
+  explicit ParquetFile(std::string path) : path_(std::move(path)) {
+    const auto reader = Open(parquet::default_arrow_reader_properties());
+    metadata_ = reader->parquet_reader()->metadata();
+    std::shared_ptr<arrow::Schema> schema;
+    Check(reader->GetSchema(&schema));
+    columns = ColumnsOf(*schema);
+    for (int i = 0; i < metadata_->num_row_groups(); ++i) {
+      const auto group = metadata_->RowGroup(i);
+      groups.push_back({group->num_rows(), std::max<int64_t>(group->total_byte_size(), 0)});
+    }
+  }
+
+  std::unique_ptr<TableRows> Read(int group, const std::vector<int>& wanted,
+                                  std::string* wrong) const override {
+    std::unique_ptr<TableRows> rows;
+    *wrong = WrongOf([&] { rows = std::make_unique<Rows>(*this, group, wanted); });
+    return rows;
+  }
+
+ private:
+  class Rows : public BatchRows {
+   public:
+    Rows(const ParquetFile& file, int group, const std::vector<int>& wanted) {
+      std::vector<int> read, leaves;
+      places_ = PlacesAmong(wanted, &read);
+      for (const int column : wanted) lists_.push_back(file.columns[column].is_list);
+      const auto plain = file.Open(parquet::default_arrow_reader_properties());
+      parquet::ArrowReaderProperties properties;
+      const auto row_group = file.metadata_->RowGroup(group);
+      for (const int column : read) {
+        const size_t first = leaves.size();
+        AddLeaves(plain->manifest().schema_fields.at(column), &leaves);
+        for (size_t i = first; !file.columns[column].is_list && i < leaves.size(); ++i) {
+          if (HasDictionary(*row_group->ColumnChunk(leaves[i]))) {
+            properties.set_read_dictionary(leaves[i], true);
+          }
+        }
+      }
+      // Every batch has the whole dictionaries, so that small ones take longer.
+      constexpr int64_t kBatchRows = 1 << 17, kBatchBytes = 32 << 20, kValueBytes = 8;
+      const int64_t row_bytes = std::max<int64_t>(file.groups[group].bytes /
+                                                      std::max<int64_t>(file.groups[group].rows, 1),
+                                                  kValueBytes * std::ssize(leaves)) +
+                                1;
+      properties.set_batch_size(std::clamp<int64_t>(kBatchBytes / row_bytes, 1, kBatchRows));
+      properties.set_pre_buffer(false);
+      reader_ = file.Open(properties);
+      batches_ = Take(reader_->GetRecordBatchReader({group}, leaves));
+    }
+
+   protected:
+    std::shared_ptr<arrow::RecordBatch> NextBatch() override {
+      std::shared_ptr<arrow::RecordBatch> batch;
+      Check(batches_->ReadNext(&batch));
+      return batch;
+    }
+
+   private:
+    static void AddLeaves(const parquet::arrow::SchemaField& field, std::vector<int>* leaves) {
+      if (field.is_leaf()) leaves->push_back(field.column_index);
+      for (const auto& child : field.children) AddLeaves(child, leaves);
+    }
+    // Whether all values stand in the chunk's dictionary, so that reading it as one is quick.
+    static bool HasDictionary(const parquet::ColumnChunkMetaData& chunk) {
+      if (chunk.type() != parquet::Type::BYTE_ARRAY || !chunk.has_dictionary_page()) return false;
+      return std::ranges::all_of(chunk.encoding_stats(), [](const auto& stats) {
+        const bool data = stats.page_type == parquet::PageType::DATA_PAGE ||
+                          stats.page_type == parquet::PageType::DATA_PAGE_V2;
+        return !data || stats.encoding == parquet::Encoding::RLE_DICTIONARY ||
+               stats.encoding == parquet::Encoding::PLAIN_DICTIONARY;
+      });
+    }
+
+    std::unique_ptr<parquet::arrow::FileReader> reader_;
+    std::unique_ptr<arrow::RecordBatchReader> batches_;
+  };
+
+  std::unique_ptr<parquet::arrow::FileReader> Open(
+      const parquet::ArrowReaderProperties& properties) const {
+    parquet::ReaderProperties reading;
+    // A column is read page by page, not as a whole.
+    reading.enable_buffered_stream();
+    constexpr int64_t kBufferBytes = 256 << 10;
+    reading.set_buffer_size(kBufferBytes);
+    reading.set_page_checksum_verification(true);
+    parquet::arrow::FileReaderBuilder builder;
+    Check(builder.Open(Take(arrow::io::ReadableFile::Open(path_)), reading, metadata_));
+    builder.properties(properties);
+    return Take(builder.Build());
+  }
+
+  const std::string path_;
+  std::shared_ptr<parquet::FileMetaData> metadata_;
+};
+
+// --- Arrow files, also known as Feather. ---
+
+class ArrowFile : public TableFile {
+ public:
+  explicit ArrowFile(std::string path) : path_(std::move(path)) {
+    const auto reader = Open(arrow::ipc::IpcReadOptions::Defaults());
+    columns = ColumnsOf(*reader->schema());
+    groups = {{Take(reader->CountRows()), 0}};
+  }
+
+  std::unique_ptr<TableRows> Read(int, const std::vector<int>& wanted,
+                                  std::string* wrong) const override {
+    std::unique_ptr<TableRows> rows;
+    *wrong = WrongOf([&] { rows = std::make_unique<Rows>(*this, wanted); });
+    return rows;
+  }
+
+ private:
+  class Rows : public BatchRows {
+   public:
+    Rows(const ArrowFile& file, const std::vector<int>& wanted) {
+      auto options = arrow::ipc::IpcReadOptions::Defaults();
+      options.use_threads = false;
+      places_ = PlacesAmong(wanted, &options.included_fields);
+      for (const int column : wanted) lists_.push_back(file.columns[column].is_list);
+      reader_ = file.Open(options);
+    }
+
+   protected:
+    std::shared_ptr<arrow::RecordBatch> NextBatch() override {
+      if (next_ == reader_->num_record_batches()) return nullptr;
+      auto batch = Take(reader_->ReadRecordBatch(next_++));
+      Check(batch->ValidateFull());
+      return batch;
+    }
+
+   private:
+    std::shared_ptr<arrow::ipc::RecordBatchFileReader> reader_;
+    int next_ = 0;
+  };
+
+  std::shared_ptr<arrow::ipc::RecordBatchFileReader> Open(
+      const arrow::ipc::IpcReadOptions& options) const {
+    return Take(arrow::ipc::RecordBatchFileReader::Open(Take(arrow::io::ReadableFile::Open(path_)),
+                                                        options));
+  }
+
+  const std::string path_;
+};
+
+std::unique_ptr<TableFile> Open(const std::string& path, std::string* wrong) {
+  std::unique_ptr<TableFile> file;
+  *wrong = WrongOf([&] {
+    const auto head = Take(Take(arrow::io::ReadableFile::Open(path))->Read(4));
+    const bool parquet = head->ToString() == "PAR1";
+    file = parquet ? std::unique_ptr<TableFile>(std::make_unique<ParquetFile>(path))
+                   : std::make_unique<ArrowFile>(path);
+  });
+  return file;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const ArrowPart elastor_arrow_part;
+const ArrowPart elastor_arrow_part = {kArrowPartHash, ARROW_VERSION_STRING, Open};
+
+}  // namespace elastor

@@ -1,0 +1,42 @@
+#ifndef ELASTOR_TRAINER_DATA_ARROW_TEXT_TABLE_H_
+#define ELASTOR_TRAINER_DATA_ARROW_TEXT_TABLE_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace elastor {
+
+// A column of some rows, whose values lie one after another in a text that many columns share.
+struct TextColumn {
+  // Value v is [begins[v], begins[v + 1]) of the text; empty: missing. A list is a value of sized
+  // texts (trainer/data/sized_text.h).
+  std::vector<uint32_t> begins;
+  std::vector<uint32_t> codes;  // row r has the value codes[r]; empty: the value r
+  bool is_list = false;
+
+  uint32_t begin(int64_t row) const { return begins[ValueOf(row)]; }
+  uint32_t end(int64_t row) const { return begins[ValueOf(row) + 1]; }
+
+ private:
+  int64_t ValueOf(int64_t row) const { return codes.empty() ? row : codes[row]; }
+};
+
+// Some rows of a table, as text.
+struct TextTable {
+  int64_t rows = 0;
+  std::vector<TextColumn> columns;
+
+  // Returns one row as a table of the same text.
+  TextTable RowAt(int64_t row) const {
+    TextTable one;
+    one.rows = 1;
+    for (const TextColumn& column : columns) {
+      one.columns.push_back({{column.begin(row), column.end(row)}, {}, column.is_list});
+    }
+    return one;
+  }
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_DATA_ARROW_TEXT_TABLE_H_

@@ -1,0 +1,74 @@
+#ifndef ELASTOR_TRAINER_RUN_RUN_PUBLICATIONS_H_
+#define ELASTOR_TRAINER_RUN_RUN_PUBLICATIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "configs/proto/control.pb.h"
+#include "core/base/clock.h"
+#include "core/base/status.h"
+#include "core/process/claimed_folder.h"
+#include "trainer/checkpoint/publication.h"
+#include "trainer/data/batch_source.h"
+#include "trainer/run/run_context.h"
+
+namespace elastor {
+
+// Publishes the model of a training run in publish.path every publish.every_steps steps, and at the
+// end of a complete run. The chain in the folder never forks: a run that goes on from a step before
+// its last publication computes up to that one and compares digests. Does nothing without a path.
+// Collective: every rank makes the same calls, and all return the same status.
+class RunPublications {
+ public:
+  using MakeBatches = std::function<std::unique_ptr<BatchSource>(int64_t first_step)>;
+
+  // context outlives the object.
+  explicit RunPublications(RunContext* context);
+
+  // Looks for what is published already. The run goes on from `control`, and its state is in
+  // memory. Marks the rows that steps since the last publication updated, by reading the ids of
+  // their batches again. User error when the folder has another run's publications and this run did
+  // not begin from another run's weights.
+  Status Begin(const ControlRecord& control, const MakeBatches& make_batches);
+  // Publishes, or compares, what is due after a step.
+  Status AfterStep(const ControlRecord& control);
+  // Does so at the end of a complete run.
+  Status AtEnd(const ControlRecord& control);
+  // Waits until the publication under way is whole.
+  Status Finish();
+
+ private:
+  // The last publication in the folder.
+  struct Last {
+    int64_t number = 0;  // 0: none
+    int64_t step = 0;
+    bool has_base = false;
+    std::string run, origin, follows, result, digest;
+  };
+
+  bool enabled() const { return !config_.path().empty(); }
+  bool goes_on() const { return last_.number > 0 && last_.run == run_; }
+  StatusOr<Last> FindLast() const;
+  StatusOr<Last> ClaimAndFindLast();
+  Status MarkSteps(int64_t begin, int64_t end, const MakeBatches& make_batches);
+  Status Compare(const ControlRecord& control);
+  Status Publish(const ControlRecord& control);
+  // Writes `next`, whose result is made here.
+  Status Start(const Last& next, const PublicationWriter::Parts& parts,
+               const ControlRecord& control);
+
+  const PublishConfig config_;
+  RunContext& context_;
+  PublicationWriter writer_;
+  std::optional<ClaimedFolder> claimed_;  // on rank 0
+  std::string run_;
+  Last last_;
+  Clock::time_point begun_;  // when training began to wait for the publication under way
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_RUN_RUN_PUBLICATIONS_H_
