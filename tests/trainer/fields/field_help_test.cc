@@ -59,7 +59,8 @@ TEST(FieldHelp, FitsATerminal) {
 TEST(FieldHelp, NamesTheNearestTopic) {
   EXPECT_EQ(Help("lerning_rate"),
             "--help=lerning_rate: no field, group or name; the groups: data, model, embedding, "
-            "optimizer, training, spectrum, parallel, evaluation, checkpoint, task; did you mean "
+            "optimizer, training, spectrum, parallel, evaluation, checkpoint, task, publish; did "
+            "you mean "
             "'learning_rate'?");
 }
 
