@@ -111,7 +111,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "dlrm { interaction: CROSS }", "gdcn { }", "final_mlp { }", "mask_net { }",
                     "mask_net { structure: PARALLEL embedding_norm: true }", "shared_bottom { }",
                     "ple { layers: 2 }", "final_net { }",
-                    "token_mixer_large { tokens: 4 token_width: 8 }"));
+                    "token_mixer_large { tokens: 4 token_width: 8 }",
+                    "uni_mixer { tokens: 4 token_width: 6 block_width: 3 }",
+                    "uni_mixer { tokens: 4 token_width: 6 block_width: 3 rank: 2 basis: 2 }"));
 
 TEST(OnnxRefusalTest, NamesTheOpInOneLine) {
   const Graph graph = GraphOf("mlp { hidden: 8 } sequences { fields: \"seen\" din { hidden: 4 } }");
