@@ -21,11 +21,13 @@ STEPS = [f"step.{batch}.{precision}" for batch in BATCHES for precision in PRECI
 FAST_STEPS = [f"fast.65536.FLOAT32.fused_{fused}.shards_{shards}"
               for shards in (1, 8, 64) for fused in ("true", "false")]
 SANITIZERS = ["memcheck", "racecheck", "initcheck", "synccheck"]
+# Racecheck makes cuBLAS's kernels fault (gpu_check.sh); no other kernels of this test share memory.
+LEFT_OUT = {"racecheck": ("matmul_test",)}
 PARTS = {
     "reference": ["reference"],
     "tests": ["test", "training", "nccl"],
     "speed": ["floor", "embedding", *STEPS, *FAST_STEPS, "torch_embedding", "torch_step"],
-    "sanitizers": SANITIZERS,
+    **{tool: [tool] for tool in SANITIZERS},
 }
 TRAININGS = ["cuda", "cuda_predictions", "cuda_tf32", "cuda_bfloat16", "cuda_no_overlap",
              "cuda_2_ranks"]
@@ -325,7 +327,9 @@ def main(call, folder, tests):
     elif call == "speed":
         judge_speed(report)
     else:
-        expect_device_tests(report, read_names(tests), SANITIZERS)
+        left_out = LEFT_OUT.get(call, ())
+        expect_device_tests(report, [name for name in read_names(tests) if name not in left_out],
+                            [call])
     lines = [f"{name}={value}" for name, value in report.values.items()] + report.verdicts
     with open(path, "w") as file:
         file.write("\n".join(lines) + "\n")

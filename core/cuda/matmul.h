@@ -24,18 +24,19 @@ struct Matrices {
 
 // C = A B, or C = C + A B, for outer * batch problems: A [m, k], B [k, n], C [m, n], then C += bias
 // (n elements, for every row; aligned to 16 bytes) and C = max(C, 0). All in float, rounded to Out
-// once; the bias of a BFloat16 C is rounded to BFloat16 first. Row strides are at least the stored
-// columns; strides of a and b between problems may be 0 (shared); strides of c may not.
+// once; the bias of a BFloat16 C is rounded to BFloat16 first, and cuBLAS may round A B
+// with its bias before it adds what was in C. Row strides are at least the stored columns; strides
+// of a and b between problems may be 0 (shared); strides of c may not.
 //
 // Bits, with SumOrder::kFixed: the algorithm is a function of `n`, `k`, the canonical sizes,
 // transposition, types, row strides and alignment, never of m, batch and outer or of timing, and
 // has no split or atomic sums; so an element depends on its row of A and column of B alone,
 // wherever they stand in however large a call, on one GPU model with one version of cuBLAS.
 // If m, or batch and outer, are a rank's share, canonical_m and canonical_problems give the sizes
-// of the whole job's batch (0: m and outer * batch). Alignment is the largest power of two, up to
-// 16 bytes, that divides data and all its strides. Set the strides even if there is one problem,
-// and split an aligned buffer by whole problems or rows; then the alignment does not depend on the
-// share either.
+// of the whole job's batch, no less than the share's (0: m and outer * batch). Alignment is the
+// largest power of two, up to 16 bytes, that divides data and all its strides. Set the strides even
+// if there is one problem, and split an aligned buffer by whole problems or rows; then the
+// alignment does not depend on the share either.
 template <typename In, typename Out>
 struct Product {
   int64_t m = 0;

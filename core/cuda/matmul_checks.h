@@ -17,6 +17,10 @@ bool CheckProduct(const Product<In, Out>& product) {
   CHECK_GT(product.k, 0);
   CHECK_GE(product.batch, 0);
   CHECK_GE(product.outer, 0);
+  if (product.canonical_m > 0) CHECK_LE(product.m, product.canonical_m);
+  if (product.canonical_problems > 0) {
+    CHECK_LE(product.batch * product.outer, product.canonical_problems);
+  }
   if (product.m == 0 || product.batch == 0 || product.outer == 0) return false;
   const bool many = product.batch > 1 || product.outer > 1;
   CHECK(product.bias == nullptr || !many) << "a bias goes with one problem";

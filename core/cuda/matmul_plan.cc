@@ -127,7 +127,6 @@ MatmulPlan::MatmulPlan(cublasLtHandle_t handle, Stream* stream, const Problem& p
   Set(desc_, CUBLASLT_MATMUL_DESC_TRANSA, operation(kB));
   Set(desc_, CUBLASLT_MATMUL_DESC_TRANSB, operation(kA));
   SetEpilogue(problem);
-  ChooseAlgorithm(handle, problem);
   SplitLevels(problem);
   batch_of_layouts_ = std::min(strided_.count, kMostProblems);
   for (int i = 0; i < kOperands; ++i) {
@@ -135,7 +134,7 @@ MatmulPlan::MatmulPlan(cublasLtHandle_t handle, Stream* stream, const Problem& p
     layouts_[i] = LayoutOf(operand, operand.rows, operand.columns, batch_of_layouts_,
                            strided_.count > 1 ? strided_.stride[i] : 0);
   }
-  CheckAlgorithm(handle, problem);
+  ChooseAlgorithm(handle, problem);
 }
 
 // Both levels in one strided batch where every operand's strides allow, else a loop over the
@@ -203,35 +202,42 @@ void MatmulPlan::ChooseAlgorithm(cublasLtHandle_t handle, const Problem& problem
       handle, desc_.get(), layouts[kB].get(), layouts[kA].get(), layouts[kC].get(),
       layouts[kC].get(), preference.get(), kCandidates, candidates.data(), &found);
   if (status != CUBLAS_STATUS_SUCCESS) Check(status, "no algorithm for a " + Describe(problem));
-  const cublasLtMatmulAlgo_t* of_vectors = nullptr;
+  const cublasLtMatmulAlgo_t* chosen = nullptr;
+  std::string doubt = "one algorithm only";
+  bool one_does_not_fit = false;
   for (int i = 0; i < found; ++i) {
     const cublasLtMatmulAlgo_t& algorithm = candidates[i].algo;
     if (candidates[i].state != CUBLAS_STATUS_SUCCESS || !IsAllowed(algorithm, problem)) continue;
     const auto id = Get<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID);
-    if (!fixed || (id && *id != kVectorAlgorithm)) {
-      algorithm_ = algorithm;
-      return;
+    const bool of_vectors = fixed && (!id || *id == kVectorAlgorithm);
+    if (of_vectors && chosen != nullptr) continue;
+    if (!Fits(handle, algorithm)) {
+      one_does_not_fit |= !of_vectors;
+      continue;
     }
-    if (of_vectors == nullptr) of_vectors = &algorithm;
+    chosen = &algorithm;
+    if (of_vectors) continue;
+    doubt = fixed && one_does_not_fit ? "the algorithm of the whole batch does not fit" : "";
+    break;
   }
-  if (of_vectors == nullptr) {
+  if (chosen == nullptr) {
     DieOfDevice("no algorithm " + std::string(fixed ? "without split sums " : "") + "for a " +
                 Describe(problem));
   }
-  LOG(WARNING) << "the bits may depend on the number of ranks: one algorithm only for a "
-               << Describe(problem);
-  algorithm_ = *of_vectors;
+  if (!doubt.empty()) {
+    LOG(WARNING) << "the bits may depend on the number of ranks: " << doubt << " for a "
+                 << Describe(problem);
+  }
+  algorithm_ = *chosen;
 }
 
-// Another algorithm for this share alone would change the bits with the number of ranks.
-void MatmulPlan::CheckAlgorithm(cublasLtHandle_t handle, const Problem& problem) {
+// Whether the problem itself, not its canonical sizes, can be computed so.
+bool MatmulPlan::Fits(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm) const {
   cublasLtMatmulHeuristicResult_t result{};
   const cublasStatus_t status =
       cublasLtMatmulAlgoCheck(handle, desc_.get(), layouts_[kB].get(), layouts_[kA].get(),
-                              layouts_[kC].get(), layouts_[kC].get(), &algorithm_, &result);
-  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMatmulWorkspaceBytes) {
-    DieOfDevice("the algorithm of the canonical sizes does not fit a " + Describe(problem));
-  }
+                              layouts_[kC].get(), layouts_[kC].get(), &algorithm, &result);
+  return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kMatmulWorkspaceBytes;
 }
 
 void MatmulPlan::SetBias(Stream& stream, const Problem& problem) {

@@ -69,7 +69,7 @@ class MatmulPlan {
   void SetBias(Stream& stream, const Problem& problem);
   void SetBatch(int64_t count);
   void ChooseAlgorithm(cublasLtHandle_t handle, const Problem& problem);
-  void CheckAlgorithm(cublasLtHandle_t handle, const Problem& problem);
+  bool Fits(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm) const;
 
   cublaslt::Desc desc_;
   std::array<cublaslt::Layout, kOperands> layouts_;

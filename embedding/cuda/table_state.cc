@@ -98,7 +98,8 @@ void TableState::BringUpToDate() {
   if (current_) return;
   tables_->WriteBackCache(RowCache::After::kKeep);
   tables_->CopyPresent(present_.Resize(tables_->first_word(tables_->tables())));
-  stream_->Synchronize();
+  brought_.Record(*stream_);
+  brought_.Synchronize();
   current_ = true;
 }
 
@@ -152,6 +153,8 @@ void TableState::VisitRows(int64_t t, const Range& quotients, const Range& numbe
     return;
   }
   std::unique_ptr<Carrier> carrier = TakeCarrier();
+  // The host has waited for it. CUDA's memory pool, and its tools, know the order of streams alone.
+  carrier->stream.Wait(brought_);
   const int64_t columns = numbers.size() * view.stride;
   const int64_t step = std::max<int64_t>(1, kPieceElements / columns);
   // The last rows of a table do not fill their quotient.

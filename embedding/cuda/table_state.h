@@ -81,6 +81,7 @@ class TableState {
 
   std::mutex mutex_;  // guards all members below, except reads of the present bits
   bool current_ = false;
+  Event brought_;  // recorded last when the rows were brought up to date
   PinnedBuffer<uint32_t> present_;
   std::vector<std::unique_ptr<Carrier>> carriers_;
 

@@ -1,5 +1,7 @@
 #include "core/ops/cuda/linear_products.h"
 
+#include <algorithm>
+
 #include "core/kernels/cuda/single_output.h"
 
 namespace elastor::cuda {
@@ -13,7 +15,10 @@ LinearProducts<A>::LinearProducts(DeviceKernelContext<A>* context, int parameter
 
 template <typename A>
 int64_t LinearProducts<A>::CanonicalRows(const DevicePass& pass, int64_t rows) const {
-  return context_->options().canonical_rows * (rows / pass.shape.rows());
+  // An evaluation may have more rows than a training batch.
+  const DeviceModelOptions& options = context_->options();
+  const int64_t whole_pass = options.canonical_leaves * pass.shape.leaf_rows;
+  return std::max(options.canonical_rows, whole_pass) * (rows / pass.shape.rows());
 }
 
 template <typename A>

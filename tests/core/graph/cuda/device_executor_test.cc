@@ -82,12 +82,12 @@ void ExpectNear(const PassResult& device, const PassResult& host, const elastor:
   }
 }
 
-DeviceModelOptions Options(Precision precision, int64_t leaf_rows) {
+DeviceModelOptions Options(Precision precision, int64_t leaf_rows, int64_t leaves = 4) {
   DeviceModelOptions options;
   options.precision = precision;
   options.seed = kSeed;
-  options.canonical_leaves = 4;
-  options.canonical_rows = 4 * leaf_rows;
+  options.canonical_leaves = leaves;
+  options.canonical_rows = leaves * leaf_rows;
   return options;
 }
 
@@ -102,8 +102,9 @@ class DeviceExecutorTest : public testing::TestWithParam<ModelCase> {
   template <typename A>
   PassResult Run(const LeafBatch& batch, int64_t begin, int64_t count, Precision precision,
                  bool training = true, DeviceRewrites rewrites = DeviceRewrites::kAll) {
-    DeviceRun<A> run(graph_, weights_, batch, begin, count, Options(precision, batch.leaf_rows),
-                     rewrites);
+    const int64_t leaves = std::max<int64_t>(4, batch.leaves());
+    DeviceRun<A> run(graph_, weights_, batch, begin, count,
+                     Options(precision, batch.leaf_rows, leaves), rewrites);
     run.Enqueue(training);
     return run.Result(training);
   }
@@ -171,6 +172,15 @@ TEST_P(DeviceExecutorTest, EvaluationEqualsTheHosts) {
   const LeafBatch one_leaf = Batch({25}, /*leaf_rows=*/25);
   EXPECT_EQ(Run<float>(one_leaf, 0, 1, Precision::kFloat32, /*training=*/false).logits,
             device.logits);
+}
+
+// Training batches of at most 4 rows: an evaluation has more, and its rows count.
+TEST_P(DeviceExecutorTest, EvaluationMayBeLargerThanTraining) {
+  const LeafBatch batch = Batch({7, 6, 7, 5}, kLeafRows);
+  DeviceRun<float> run(graph_, weights_, batch, 0, 4, Options(Precision::kFloat32, 1));
+  run.Enqueue(/*training=*/false);
+  const PassResult expected = Run<float>(batch, 0, 4, Precision::kFloat32, /*training=*/false);
+  EXPECT_EQ(run.Result(/*training=*/false).logits, expected.logits);
 }
 
 TEST_P(DeviceExecutorTest, LeavesOfACallDoNotMatter) {

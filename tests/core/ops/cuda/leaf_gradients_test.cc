@@ -90,7 +90,9 @@ TEST_F(LeafGradientsTest, BucketsAreReadyWhenTheirLastParameterIsClosed) {
   }
 }
 
-TEST_F(LeafGradientsTest, EveryParameterOnceWithTheSameMaps) {
+using LeafGradientsDeathTest = LeafGradientsTest;
+
+TEST_F(LeafGradientsDeathTest, EveryParameterOnceWithTheSameMaps) {
   LeafGradients gradients(&layout_, &stream_);
   gradients.Reserve(1);
   gradients.Begin(nullptr);

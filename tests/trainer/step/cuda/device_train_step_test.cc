@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cuda/runtime.h"
 #include "tests/trainer/step/cuda/device_training.h"
 #include "tests/trainer/step/tiny_training.h"
 
@@ -176,13 +177,20 @@ TEST(DevicePrecisionTest, LowerPrecisionIsNear) {
 }
 
 // A rank's leaves and their sum are those of the reproducible mode, and so is RankElastor's fused
-// network; what is the library's own, its products, the emulation makes in one order.
+// network. Products are the library's own: the emulation makes them in one order, and cuBLAS by
+// other algorithms, which differ in the last bits of their sums.
 TEST(DeviceFastModeTest, AloneItDiffersInProductsOnly) {
+  const StatusOr<DeviceInfo> opened = OpenDevice(0);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
   for (const char* const model : {kTinyRankMixer, kTinyRankElastor}) {
+    SCOPED_TRACE(model);
     const TinyTraining training = {.model = TinyModel(model)};
-    EXPECT_EQ(Differences(Train(training, {.parts = OnDevice({})}),
-                          Train(training, {.parts = OnDevice({.reproducible = false})})),
-              "");
+    const Outcome expected = Train(training, {.parts = OnDevice({})});
+    const Outcome fast = Train(training, {.parts = OnDevice({.reproducible = false})});
+    if (opened->emulated) EXPECT_EQ(Differences(expected, fast), "");
+    const Distance distance = Between(expected, fast);
+    EXPECT_LT(distance.steps, 2e-5);
+    EXPECT_LT(distance.logits, 2e-4);
   }
 }
 
