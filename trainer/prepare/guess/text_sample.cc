@@ -120,6 +120,11 @@ StatusOr<TextSample> ReadTextSample(const std::vector<std::string>& paths) {
     sample.whole = sample.whole && static_cast<int64_t>(text.size()) < most / 2;
     if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
     if (text.empty()) return UserError(StrCat(path, ": is empty, expected rows"));
+    if (const size_t end = text.find('\n');
+        end != text.npos && text.substr(0, end).ends_with("\r\r")) {
+      return UserError(path + ": lines end in CR CR LF, expected LF or CR LF; convert them with " +
+                       "tr -d '\\r'");
+    }
     sample.lines.push_back(SplitLines(text));
   }
   return sample;
