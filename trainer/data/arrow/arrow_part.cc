@@ -41,6 +41,13 @@ T Take(arrow::Result<T> result) {
   return std::move(result).ValueUnsafe();
 }
 
+// Arrow's own pool gives memory back after every batch, and gets it anew as zeros.
+arrow::MemoryPool* Memory() { return arrow::system_memory_pool(); }
+
+std::shared_ptr<arrow::io::ReadableFile> OpenFile(const std::string& path) {
+  return Take(arrow::io::ReadableFile::Open(path, Memory()));
+}
+
 // Calls `read`. Returns what is wrong in one line.
 template <typename Read>
 std::string WrongOf(const Read& read) {
@@ -464,6 +471,7 @@ class ColumnText {
                    int64_t end) {
     const auto* const codes = static_cast<const Codes&>(array).raw_values();
     const auto behind = static_cast<uint64_t>(values.length());
+    constexpr int64_t kPrefetchRows = 12;
     const AppendValue append = WriterOf(*values.type());
     const uint8_t* const there = array.null_bitmap_data();
     const size_t before = column_->codes.size();
@@ -471,6 +479,10 @@ class ColumnText {
     uint32_t* place = column_->codes.data() + before;
     for (int64_t i = begin; i < end; ++i, ++place) {
       *place = 0;
+      if (i + kPrefetchRows < end) {
+        const auto code = static_cast<uint64_t>(codes[i + kPrefetchRows]);
+        __builtin_prefetch(seen_.data() + std::min(code, behind));
+      }
       if (there != nullptr && !arrow::bit_util::GetBit(there, array.offset() + i)) continue;
       const auto code = static_cast<uint64_t>(codes[i]);
       if (code >= behind) throw std::runtime_error("a code of no value");
@@ -685,15 +697,15 @@ class ParquetFile : public TableFile {
 
   std::unique_ptr<parquet::arrow::FileReader> Open(
       const parquet::ArrowReaderProperties& properties) const {
-    parquet::ReaderProperties reading;
+    parquet::ReaderProperties reading(Memory());
     // A column is read page by page, not as a whole.
     reading.enable_buffered_stream();
     constexpr int64_t kBufferBytes = 256 << 10;
     reading.set_buffer_size(kBufferBytes);
     reading.set_page_checksum_verification(true);
     parquet::arrow::FileReaderBuilder builder;
-    Check(builder.Open(Take(arrow::io::ReadableFile::Open(path_)), reading, metadata_));
-    builder.properties(properties);
+    Check(builder.Open(OpenFile(path_), reading, metadata_));
+    builder.memory_pool(Memory())->properties(properties);
     return Take(builder.Build());
   }
 
@@ -706,7 +718,7 @@ class ParquetFile : public TableFile {
 class ArrowFile : public TableFile {
  public:
   explicit ArrowFile(std::string path) : path_(std::move(path)) {
-    const auto reader = Open(arrow::ipc::IpcReadOptions::Defaults());
+    const auto reader = Open(Options());
     columns = ColumnsOf(*reader->schema());
     groups = {{Take(reader->CountRows()), 0}};
   }
@@ -725,8 +737,7 @@ class ArrowFile : public TableFile {
     Rows(const ArrowFile& file, const std::vector<int>& wanted,
          const std::vector<bool>& as_numbers) {
       as_numbers_ = as_numbers;
-      auto options = arrow::ipc::IpcReadOptions::Defaults();
-      options.use_threads = false;
+      auto options = Options();
       places_ = PlacesAmong(wanted, &options.included_fields);
       for (const int column : wanted) lists_.push_back(file.columns[column].is_list);
       reader_ = file.Open(options);
@@ -745,10 +756,15 @@ class ArrowFile : public TableFile {
     int next_ = 0;
   };
 
+  static arrow::ipc::IpcReadOptions Options() {
+    auto options = arrow::ipc::IpcReadOptions::Defaults();
+    options.use_threads = false;
+    options.memory_pool = Memory();
+    return options;
+  }
   std::shared_ptr<arrow::ipc::RecordBatchFileReader> Open(
       const arrow::ipc::IpcReadOptions& options) const {
-    return Take(arrow::ipc::RecordBatchFileReader::Open(Take(arrow::io::ReadableFile::Open(path_)),
-                                                        options));
+    return Take(arrow::ipc::RecordBatchFileReader::Open(OpenFile(path_), options));
   }
 
   const std::string path_;
@@ -757,7 +773,7 @@ class ArrowFile : public TableFile {
 std::unique_ptr<TableFile> Open(const std::string& path, std::string* wrong) {
   std::unique_ptr<TableFile> file;
   *wrong = WrongOf([&] {
-    const auto head = Take(Take(arrow::io::ReadableFile::Open(path))->Read(4));
+    const auto head = Take(OpenFile(path)->Read(4));
     const bool parquet = head->ToString() == "PAR1";
     file = parquet ? std::unique_ptr<TableFile>(std::make_unique<ParquetFile>(path))
                    : std::make_unique<ArrowFile>(path);
