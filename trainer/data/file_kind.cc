@@ -46,6 +46,7 @@ constexpr Magic kMagics[] = {
     {0, "\x80\4\x95"sv, {"a Python pickle", "export it as CSV"}},
     {0, "SQLite format 3\0"sv, {"an SQLite database", "export it as CSV"}},
     {0, "version https://git-lfs"sv, {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
+    {0, "\xff\xff\xff\xff"sv, {"an Arrow stream", "write it as an Arrow file (Feather version 2)"}},
     {0, "\xff\xfe"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
     {0, "\xfe\xff"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
 };
@@ -74,6 +75,8 @@ std::string_view WithoutComments(std::string_view head) {
   }
 }
 
+constexpr FileKind kCutParquet = {"the first bytes of a Parquet file",
+                                  "copy or download the file again"};
 constexpr FileKind kZeros = {"zero bytes", "copy or download the file again"};
 
 }  // namespace
@@ -116,6 +119,7 @@ const FileKind* KindOfFile(std::string_view head) {
       return &magic.kind;
     }
   }
+  if (head == kParquet.substr(0, 4)) return &kCutParquet;
   if (BeginsDocument(WithoutComments(head))) return &kPage;
   const bool zeros = !head.empty() && head.find_first_not_of('\0') == std::string_view::npos;
   return zeros ? &kZeros : nullptr;
