@@ -102,6 +102,7 @@ StatusOr<std::string> ProposeLibsvm(const TextSample& text, const std::string& g
 
 StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths, const std::string& label) {
   ELASTOR_ASSIGN_OR_RETURN(TextSample text, ReadTextSample(paths));
+  if (!text.lists.empty()) return ProposeDelimited(std::move(text), label);
   if (AreObjects(text.lines[0])) {
     return UserError(StrCat(paths[0],
                             ": lines of JSON, which no schema reads; expected delimited "
