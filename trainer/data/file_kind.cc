@@ -48,6 +48,7 @@ constexpr Magic kMagics[] = {
     {0, "version https://git-lfs"sv, {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
     {0, "\xff\xfe\0\0"sv, {"UTF-32 text", "convert it with iconv -f UTF-32 -t UTF-8"}},
     {0, "\0\0\xfe\xff"sv, {"UTF-32 text", "convert it with iconv -f UTF-32 -t UTF-8"}},
+    {0, "\xff\xff\xff\xff"sv, {"an Arrow stream", "write it as an Arrow file (Feather version 2)"}},
     {0, "\xff\xfe"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
     {0, "\xfe\xff"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
 };
@@ -97,6 +98,8 @@ const FileKind* WideKind(std::string_view head) {
   return nullptr;
 }
 
+constexpr FileKind kCutParquet = {"the first bytes of a Parquet file",
+                                  "copy or download the file again"};
 constexpr FileKind kZeros = {"zero bytes", "copy or download the file again"};
 
 }  // namespace
@@ -139,6 +142,7 @@ const FileKind* KindOfFile(std::string_view head) {
       return &magic.kind;
     }
   }
+  if (head == kParquet.substr(0, 4)) return &kCutParquet;
   if (BeginsDocument(WithoutComments(head))) return &kPage;
   if (const FileKind* const wide = WideKind(head)) return wide;
   const bool zeros = !head.empty() && head.find_first_not_of('\0') == std::string_view::npos;

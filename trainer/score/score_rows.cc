@@ -225,11 +225,12 @@ Status Scoring::RunTable(uint32_t input) {
     std::string wrong;
     const std::unique_ptr<TableRows> rows =
         table->Read(static_cast<int>(group), columns.places, {}, &wrong);
+    const int64_t chunk_rows = ChunkRows(table->groups[group], columns, kChunkBytes, kChunkRows);
     for (int64_t left = table->groups[group].rows; left > 0 && wrong.empty();) {
       size_t count = 0;
       for (; count < pieces_.size() && left > 0 && wrong.empty(); ++count) {
         pieces_[count].bad = {};
-        const int64_t taken = std::min(left, kChunkRows);
+        const int64_t taken = std::min(left, chunk_rows);
         wrong = rows->Next(taken, &pieces_[count].text, &pieces_[count].table);
         left -= taken;
       }

@@ -131,6 +131,12 @@ TEST(InputListTest, FoldersAndPatternsStandForTheirFiles) {
   EXPECT_THAT(ListedInputs(folder + "/?.txt"), testing::ElementsAre(c));
   EXPECT_THAT(ListedInputs(folder + "/*.gz"), testing::ElementsAre(folder + "/*.gz"));
   EXPECT_THAT(ListedInputs(folder + "/sub"), testing::ElementsAre(folder + "/sub"));
+  std::ofstream(folder + "/sub/d.csv") << "x\n";
+  EXPECT_THAT(ListedInputs(folder + "/s*"), testing::ElementsAre(folder + "/sub/d.csv"));
+  std::vector<std::string> warnings;
+  ListedInputs(folder, [&](const std::string& warning) { warnings.push_back(warning); });
+  EXPECT_THAT(warnings, testing::ElementsAre(folder + ": the files in its folders are not read; '" +
+                                             folder + "/*/*' stands for them"));
   const std::string star = folder + "/*.csv";
   std::ofstream(star) << "x\n";
   EXPECT_THAT(ListedInputs(star), testing::ElementsAre(star));

@@ -106,6 +106,7 @@ StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths, const s
     return UserError(path + ": stands twice in --guess; expected each file once");
   }
   ELASTOR_ASSIGN_OR_RETURN(TextSample text, ReadTextSample(paths));
+  if (!text.lists.empty()) return ProposeDelimited(std::move(text), label);
   if (AreObjects(text.lines[0])) {
     return UserError(StrCat(paths[0],
                             ": lines of JSON, which no schema reads; expected delimited "

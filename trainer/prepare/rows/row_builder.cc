@@ -195,6 +195,16 @@ bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
   return true;
 }
 
+bool RowBuilder::AddList(const FieldPlan& field, std::string_view texts) {
+  column_ = texts;
+  while (!texts.empty()) {
+    const std::string_view item = TakeText(&texts);
+    if ((field.keep_missing || !item.empty()) && !AddToBag(field, item)) return false;
+  }
+  EndBag(field);
+  return true;
+}
+
 bool RowBuilder::AddHistory(const FieldPlan& field, std::string_view texts,
                             const HistoryPlace& from) {
   column_ = texts;

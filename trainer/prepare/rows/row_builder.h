@@ -55,6 +55,8 @@ class RowBuilder {
   // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's, or lives
   // as long as the chunk.
   bool Add(const FieldPlan& field, std::string_view text);
+  // Adds the items of a table's list, sized texts. REQUIRES: as Add.
+  bool AddList(const FieldPlan& field, std::string_view texts);
   // Adds one value of each of several rows. REQUIRES: `texts` lives as long as the chunk.
   bool AddHistory(const FieldPlan& field, std::string_view texts, const HistoryPlace& from);
   // Adds what a history depends on. REQUIRES: as Add.

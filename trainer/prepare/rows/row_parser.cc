@@ -578,7 +578,7 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
     } else {
       text = text_of(field.column);
       const bool is_list = !is_cell && found.is_list(field.column);
-      if (is_list ? row->AddHistory(field, text, {}) : row->Add(field, text)) continue;
+      if (is_list ? row->AddList(field, text) : row->Add(field, text)) continue;
     }
     row->Hint(is_cell ? CellHint(field.column) : ValueHint(field, text, row->at_first_line()));
     return;
