@@ -1,10 +1,13 @@
-// Preloaded into ranks: a disk that does not answer one of them while a file exists. Data sets are mapped, so what
-// stands for a read is the hash of a block, by which the reader's thread touches its bytes first.
+// Preloaded into ranks: a disk that does not answer one of them while a file exists. Data sets are
+// mapped, so what stands for a read is the hash of a block, by which the reader's thread touches
+// its bytes first.
 //   SLOW_RANK          the rank
 //   SLOW_READ, SLOW_SYNC   the files
+// And a disk on which a folder never gets its name: SLOW_RENAME is the end of it, for all ranks.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,4 +32,13 @@ int fsync(int file) {
   if (sync == NULL) sync = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
   WaitWhileThereIs("SLOW_SYNC");
   return sync(file);
+}
+
+int rename(const char* from, const char* to) {
+  static int (*name)(const char*, const char*);
+  if (name == NULL) name = (int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename");
+  const char* const held = getenv("SLOW_RENAME");
+  const size_t size = held == NULL ? 0 : strlen(held);
+  while (size > 0 && strlen(to) >= size && strcmp(to + strlen(to) - size, held) == 0) usleep(10000);
+  return name(from, to);
 }
