@@ -217,6 +217,20 @@ must_train "after publications were not whole" 2 "$work/h" --resume "${publish[@
 same_as_whole "$work/h" "publications that were not whole"
 same_published "$work/h_published" "publications that were not whole"
 
+# Killed while old publications are removed: what is half there has not the name of a whole one.
+LD_PRELOAD=$slow_disk SLOW_REMOVE=dense.safetensors "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+  --output_dir="$work/o" --set=publish.every_steps=20 --set=publish.path="$work/o_published" \
+  --set=publish.base_every=2 --set=publish.keep_bases=1 --set=training.monitor.best_weights=false >"$work/log" 2>&1 &
+for _ in {1..600}; do
+  [[ -e $work/o_published/base-0000000003 ]] && break
+  sleep 0.1
+done
+sleep 0.5
+kill -KILL $!
+wait $! 2>/dev/null
+[[ -e $work/o_published/base-0000000003 && ! -e $work/o_published/delta-0000000002 ]] ||
+  fail "removed under the name of a whole one: $(ls "$work/o_published" "$work/o_published/delta-0000000002")"
+
 # Stopped by a signal: a checkpoint, and exit code 75.
 interrupt USR1 75 "$work/d" '"event":"train","step":30,'
 must_train "after a signal" 2 "$work/d" --resume

@@ -3,7 +3,9 @@
 // its bytes first.
 //   SLOW_RANK          the rank
 //   SLOW_READ, SLOW_SYNC   the files
-// And a disk on which a folder never gets its name: SLOW_RENAME is the end of it, for all ranks.
+// And a disk on which, for all ranks, something never comes:
+//   SLOW_RENAME   the end of the name that a folder would get
+//   SLOW_REMOVE   the name of a file within a folder that would be removed
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -41,4 +43,12 @@ int rename(const char* from, const char* to) {
   const size_t size = held == NULL ? 0 : strlen(held);
   while (size > 0 && strlen(to) >= size && strcmp(to + strlen(to) - size, held) == 0) usleep(10000);
   return name(from, to);
+}
+
+int unlinkat(int folder, const char* name, int flags) {
+  static int (*remove_at)(int, const char*, int);
+  if (remove_at == NULL) remove_at = (int (*)(int, const char*, int))dlsym(RTLD_NEXT, "unlinkat");
+  const char* const held = getenv("SLOW_REMOVE");
+  while (held != NULL && strcmp(name, held) == 0) usleep(10000);
+  return remove_at(folder, name, flags);
 }
