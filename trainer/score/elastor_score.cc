@@ -198,8 +198,13 @@ int elastor_update(elastor_model* model, const char* folder, uint64_t* version, 
     if (model->held != nullptr) return UserError("model is held; expected the one it is of");
     return model->live->Update(folder);
   });
-  if (version != nullptr) *version = elastor_version(model);
-  return code;
+  if (version == nullptr) return code;
+  *version = 0;
+  const int told = elastor::Guarded(error, code == ELASTOR_OK ? error_size : 0, [&] {
+    *version = elastor_version(model);
+    return OkStatus();
+  });
+  return code == ELASTOR_OK ? told : code;
 }
 
 int elastor_hold(const elastor_model* model, elastor_model** held, char* error, size_t error_size) {
