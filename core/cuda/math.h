@@ -65,6 +65,22 @@ ELASTOR_HOST_DEVICE inline float Log1pOfUnit(float u) {
   return std::fma(s * square, math_internal::Polynomial(kP, square), s) * 2.0f;
 }
 
+// log(x) for normal x > 0.
+ELASTOR_HOST_DEVICE inline float Log(float x) {
+  using namespace math_internal;
+  constexpr float kP[] = {0.333333127276f,  -0.250000100595f, 0.200021101758f,
+                          -0.166679666814f, 0.14219686793f,   -0.124061206239f,
+                          0.118877625486f,  -0.116726241076f, 0.0674394901218f};
+  const uint32_t shifted = Bits(x) - 0x3f3504f3;
+  const float n = static_cast<float>(static_cast<int32_t>(shifted) >> 23);
+  const float r = FromBits((shifted & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const float square = r * r;
+  float tail = square * r * Polynomial(kP, r);
+  tail = std::fma(n, 0x1.7f7d1cp-20f, tail);
+  tail = std::fma(-0.5f, square, tail);
+  return std::fma(n, 0x1.62e4p-1f, r + tail);
+}
+
 // 1 / (1 + e^-x).
 ELASTOR_HOST_DEVICE inline float Sigmoid(float x) {
   const float e = Exp(-std::fabs(x));

@@ -27,6 +27,7 @@ Value FinalMlp(GraphBuilder* graph, const FinalMlpConfig& config);
 Value FinalNet(GraphBuilder* graph, const FinalNetConfig& config);
 Value MaskNet(GraphBuilder* graph, const MaskNetConfig& config);
 Value TokenMixerLarge(GraphBuilder* graph, const TokenMixerLargeConfig& config);
+Value UniMixer(GraphBuilder* graph, const UniMixerConfig& config);
 Value Wukong(GraphBuilder* graph, const WukongConfig& config);
 Value XDeepFm(GraphBuilder* graph, const XDeepFmConfig& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
@@ -116,6 +117,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return MaskNet(graph, config.mask_net());
     case ModelConfig::kTokenMixerLarge:
       return TokenMixerLarge(graph, config.token_mixer_large());
+    case ModelConfig::kUniMixer:
+      return UniMixer(graph, config.uni_mixer());
     case ModelConfig::kWukong:
       return Wukong(graph, config.wukong());
     case ModelConfig::kXDeepFm:

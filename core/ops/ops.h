@@ -27,6 +27,7 @@
 #include "core/ops/patch_input.h"
 #include "core/ops/position.h"
 #include "core/ops/relu.h"
+#include "core/ops/sinkhorn_mix.h"
 #include "core/ops/slice.h"
 #include "core/ops/softmax_gate.h"
 #include "core/ops/sum_pool.h"
@@ -38,13 +39,14 @@
 namespace elastor {
 
 // All ops. To register a new op, add its name here.
-using Op = std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
-                        CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
-                        FactorizationPoolOp, GatedFeedForwardOp, GatedSumFeedForwardOp,
-                        JointLogitOp, LinearOp, LogitSumOp, MatrixProductOp, MeanLogitOp,
-                        MeanPoolOp, MixtureOp, MultiplyOp, NormOp, PadOp, PairwiseDotOp,
-                        PatchInputOp, PositionOp, ReadTargetOp, ReluOp, SliceOp, SoftmaxGateOp,
-                        SumPoolOp, TargetAttentionOp, UpperTriangleOp, WeightedPoolOp>;
+using Op =
+    std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
+                 CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
+                 FactorizationPoolOp, GatedFeedForwardOp, GatedSumFeedForwardOp, JointLogitOp,
+                 LinearOp, LogitSumOp, MatrixProductOp, MeanLogitOp, MeanPoolOp, MixtureOp,
+                 MultiplyOp, NormOp, PadOp, PairwiseDotOp, PatchInputOp, PositionOp, ReadTargetOp,
+                 ReluOp, SinkhornMixOp, SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp,
+                 UpperTriangleOp, WeightedPoolOp>;
 
 }  // namespace elastor
 

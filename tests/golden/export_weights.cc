@@ -53,6 +53,12 @@ Json ModelJson(const TestModel& test_model) {
     model["tokens"] = config.token_mixer_large().tokens();
     model["residual_every"] = config.token_mixer_large().residual_every();
   }
+  if (config.has_uni_mixer()) {
+    model["tokens"] = config.uni_mixer().tokens();
+    model["block_width"] = config.uni_mixer().block_width();
+    model["tau"] = config.uni_mixer().tau();
+    model["sinkhorn_iterations"] = config.uni_mixer().sinkhorn_iterations();
+  }
   if (config.has_matrix_thinker()) {
     const MatrixThinkerConfig& thinker = config.matrix_thinker();
     model["layers"] = thinker.layers();

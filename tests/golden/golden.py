@@ -490,8 +490,44 @@ def token_mixer_large(w, spec, e):
     return linear(w.under("head"), blocks[-1].mean(1))
 
 
-OF_TOKENS = {"token_mixer_large": token_mixer_large, "matrix_thinker": matrix_thinker, "transformer": transformer, "vit": vit,
-             "mlp_mixer": mlp_mixer}
+def sinkhorn(logits, spec):
+    """Symmetric logits; rows normalised, then columns, again and again."""
+    s = (logits + logits.transpose(-1, -2)) / (2 * spec["tau"])
+    for _ in range(spec["sinkhorn_iterations"]):
+        s = s - s.logsumexp(-1, keepdim=True)
+        s = s - s.logsumexp(-2, keepdim=True)
+    return s.exp()
+
+
+def uni_mixer(w, spec, e):
+    """Sinkhorn's matrices within blocks of features and between them; two streams."""
+
+    def matrices(part):
+        if "logits" in part:
+            return sinkhorn(part("logits"), spec)
+        return sinkhorn(torch.tensordot(part("logits_left"), part("logits_right"), 1), spec)
+
+    def mix(part, z):
+        blocks = z.reshape(len(z), -1, spec["block_width"])
+        h = torch.einsum("bmc,mcd->bmd", blocks, matrices(part.under("within")))
+        return torch.einsum("nm,bmd->bnd", matrices(part.under("between")), h).reshape(z.shape)
+
+    flat = e.flatten(1)
+    group = math.ceil(flat.shape[1] / spec["tokens"])
+    flat = F.pad(flat, (0, group * spec["tokens"] - flat.shape[1]))
+    x = y = linear(w.under("tokenizer"), flat.reshape(len(flat), -1, group))
+    z, i = x + rms_norm(w.under("norm"), y), 0
+    while f"block{i}.x_norm.gain" in w:
+        block = w.under(f"block{i}")
+        m = rms_norm(block.under("mixing.norm"), z + mix(block.under("mixing"), z))
+        o = gated_mlp(block.under("ffn"), {"activation": "swish"}, m)
+        x, y = rms_norm(block.under("x_norm"), x + o), y + o
+        z, i = x + rms_norm(block.under("y_norm"), y), i + 1
+    return linear(w.under("head"), z.mean(1))
+
+
+OF_TOKENS = {"token_mixer_large": token_mixer_large, "uni_mixer": uni_mixer, "matrix_thinker": matrix_thinker,
+             "transformer": transformer, "vit": vit, "mlp_mixer": mlp_mixer}
 
 
 class Model(nn.Module):
@@ -733,7 +769,8 @@ def penalty(model, start):
     for name, value in model.weights().items():
         if name.startswith(("embedding/", "numeric.")):
             total = total + 0.5 * start["embedding_l2"] * (value * value).sum()
-        elif not name.endswith(("bias", "gain", "positions", "scale", "context")):
+        elif not name.endswith(("bias", "gain", "positions", "scale", "context", "logits", "logits_left",
+                                "logits_right")):
             total = total + 0.5 * start["dense_l2"] * (value * value).sum()
     return total
 

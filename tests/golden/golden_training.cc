@@ -244,6 +244,12 @@ GoldenCase LrCase() {
   return golden;
 }
 
+GoldenCase UniMixerCase(const std::string& name, const std::string& text) {
+  GoldenCase golden = OfFields(name, text, 4.0);
+  golden.float_tolerance = 3e-4;  // the streams' norms divide by small numbers
+  return golden;
+}
+
 GoldenCase OfTwoLabels(const std::string& name, const std::string& text, double clip_norm) {
   GoldenCase golden = OfFields(name, text, clip_norm);
   golden.model.outputs = 2;
@@ -441,6 +447,12 @@ const std::vector<GoldenCase>& GoldenCases() {
       OfTwoLabels("esmm", "esmm { tower_hidden: 8 }", 0.5),
       OfFields("token_mixer_large",
                "token_mixer_large { tokens: 3 token_width: 6 blocks: 4 expansion: 2 }", 0.5),
+      UniMixerCase("uni_mixer",
+                   "uni_mixer { tokens: 3 token_width: 6 blocks: 2 block_width: 3 expansion: 1 "
+                   "tau: 0.5 sinkhorn_iterations: 3 }"),
+      UniMixerCase("uni_mixer_lite",
+                   "uni_mixer { tokens: 4 token_width: 4 blocks: 1 block_width: 2 expansion: 2 "
+                   "rank: 2 basis: 3 }"),
       OfFields("dlrm_dot", "dlrm { bottom_hidden: 6 hidden: [9, 5] }", 0.5),
       OfFields("dlrm_cross",
                "dlrm { interaction: CROSS cross_layers: 2 rank: 3 bottom_hidden: 6 hidden: 8 }",

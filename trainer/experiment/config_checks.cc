@@ -145,6 +145,23 @@ Status CheckTokenMixerLarge(const TokenMixerLargeConfig& model) {
                  StrCat("a multiple of tokens = ", model.tokens()));
 }
 
+Status CheckUniMixer(const UniMixerConfig& model) {
+  const std::string path = "model.uni_mixer";
+  const int64_t features = int64_t{model.tokens()} * model.token_width();
+  if (features > kMaxTokenFeatures) {
+    return Mistake(path + ".tokens * token_width", std::to_string(features),
+                   StrCat("at most ", kMaxTokenFeatures));
+  }
+  if (features % model.block_width() != 0 || features == model.block_width()) {
+    return Mistake(path + ".block_width", std::to_string(model.block_width()),
+                   StrCat("a divisor of tokens * token_width = ", features, " and less than it"));
+  }
+  if ((model.rank() > 0) == (model.basis() > 0)) return OkStatus();
+  return Mistake(path + ".basis", std::to_string(model.basis()),
+                 model.rank() > 0 ? StrCat("a positive number, as rank is ", model.rank())
+                                  : "0, as rank is 0");
+}
+
 // `width`: of the embeddings.
 Status CheckMatrixThinker(const MatrixThinkerConfig& model, int64_t width) {
   if (width % 2 != 0) {
@@ -204,6 +221,7 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
   if (model.has_rank_mixer()) return CheckRankMixer(model.rank_mixer());
   if (model.has_auto_int()) return CheckAutoInt(model.auto_int());
   if (model.has_token_mixer_large()) return CheckTokenMixerLarge(model.token_mixer_large());
+  if (model.has_uni_mixer()) return CheckUniMixer(model.uni_mixer());
   if (model.has_final_net()) return CheckFinalNet(model.final_net());
   if (model.has_final_mlp()) return CheckFinalMlp(model.final_mlp());
   if (model.has_vit()) return CheckVit(model.vit());

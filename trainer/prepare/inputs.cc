@@ -99,6 +99,7 @@ Status Inputs::OpenParts(Input* input, const Schema& schema) {
   ELASTOR_ASSIGN_OR_RETURN(input->table, OpenTable(input->path));
   ELASTOR_ASSIGN_OR_RETURN(TableColumns columns, ChooseColumns(schema, *input->table, input->path));
   input->columns = std::move(columns.places);
+  input->as_numbers = std::move(columns.as_numbers);
   input->header = std::move(columns.header);
   std::vector<TableGroup> groups = input->table->groups;
   if (groups.empty()) groups.emplace_back();
@@ -219,7 +220,7 @@ Status Inputs::ReadTable(Part* part, TextChunk* chunk, ParsedChunk* parsed) cons
   if (rows == 0) return OkStatus();
   std::string wrong;
   if (part->table_rows == nullptr) {
-    part->table_rows = input.table->Read(part->group, input.columns, &wrong);
+    part->table_rows = input.table->Read(part->group, input.columns, input.as_numbers, &wrong);
   }
   if (wrong.empty()) wrong = part->table_rows->Skip(std::exchange(part->rows_to_skip, 0));
   if (wrong.empty()) wrong = part->table_rows->Next(rows, &parsed->text, &parsed->table);
@@ -238,6 +239,7 @@ Status Inputs::ReadFrom(uint32_t number, TextChunk* chunk, ParsedChunk* parsed, 
     chunk->part = number;
     chunk->number = part.next++;
     chunk->text_bytes = std::ssize(parsed->text);
+    if (is_table) chunk->text_bytes += parsed->table.number_bytes();
     chunk->lines_taken = 0;
     return OkStatus();
   }

@@ -19,6 +19,7 @@ struct Use {
   std::string reader;  // "field age"
   bool takes_lists = false;
   bool may_be_missing = false;  // from rows to predict
+  bool is_number = false;       // its text is read as a number
 };
 
 bool IsHashed(const Schema& schema, const Field& field) {
@@ -35,7 +36,8 @@ StatusOr<std::vector<Use>> UsesOf(const Schema& schema) {
     uses.push_back({field.column().empty() ? field.name() : field.column(),
                     StrCat("field ", field.name(), " of type ", Field::Type_Name(field.type()),
                            is_hashed ? ", which is hashed" : ""),
-                    is_bag && !is_hashed, !is_bag && !is_value});
+                    is_bag && !is_hashed, !is_bag && !is_value,
+                    field.type() == Field::NUMERIC && !is_hashed && schema.null().empty()});
   }
   for (const Lookup& lookup : schema.lookup()) {
     uses.push_back({lookup.by(), StrCat("lookup ", lookup.file())});
@@ -110,6 +112,9 @@ StatusOr<TableColumns> ChooseColumns(const Schema& schema, const TableFile& tabl
       found = true;
       if (!is_new) continue;
       chosen.places.push_back(static_cast<int>(i));
+      chosen.as_numbers.push_back(std::ranges::all_of(uses, [&use](const Use& other) {
+        return other.column != use.column || other.is_number;
+      }));
       names.push_back(column.name);
     }
     all_there &= found || use.may_be_missing;

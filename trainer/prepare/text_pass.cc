@@ -53,37 +53,36 @@ Schema WithoutLabels(const Schema& schema) {
 void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
                   const ParsedChunk& chunk, Vocabulary* vocabulary,
                   std::vector<uint32_t>* numbers) {
-  const auto number_all = [&](int64_t count, const auto& value_at) {
-    numbers->resize(count);
+  const auto number_all = [&](int64_t count, const auto& value_at, std::vector<uint32_t>* to) {
+    to->resize(count);
     for (int64_t i = 0; i < count; ++i) {
       if (column.text) {
         if (i + kPrefetchRows < count) {
           vocabulary->Prefetch(chunk.TextOf(value_at(i + kPrefetchRows)));
         }
-        (*numbers)[i] = vocabulary->Add(chunk.TextOf(value_at(i)));
+        (*to)[i] = vocabulary->Add(chunk.TextOf(value_at(i)));
       } else {
         if (i + kPrefetchRows < count) vocabulary->PrefetchInteger(value_at(i + kPrefetchRows));
-        (*numbers)[i] = vocabulary->AddInteger(value_at(i));
+        (*to)[i] = vocabulary->AddInteger(value_at(i));
       }
     }
   };
   if (!column.bag && !chunk.coded.empty() && chunk.coded[column.place].codes != nullptr &&
-      chunk.bad_rows == 0 && chunk.draws.empty() && column.text) {
-    // Each value once, at its first row.
-    const CodedIds& coded = chunk.coded[column.place];
-    constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-    std::vector<uint32_t> number_of(coded.ids.size(), kNone);
+      chunk.bad_rows == 0 && chunk.draws.empty()) {
+    // Each value once. Rows have all but perhaps the missing one, which is the first.
+    const auto& [codes, ids] = chunk.coded[column.place];
+    const int64_t first = std::find(codes, codes + chunk.rows, 0) == codes + chunk.rows;
+    std::vector<uint32_t> number_of;
+    number_all(
+        std::ssize(ids) - first, [&](int64_t i) { return ids[i + first]; }, &number_of);
     numbers->resize(chunk.rows);
-    for (int64_t i = 0; i < chunk.rows; ++i) {
-      uint32_t& number = number_of[coded.codes[i]];
-      if (number == kNone) number = vocabulary->Add(chunk.TextOf(coded.ids[coded.codes[i]]));
-      (*numbers)[i] = number;
-    }
+    for (int64_t i = 0; i < chunk.rows; ++i) (*numbers)[i] = number_of[codes[i] - first];
     return;
   }
   if (!column.bag) {
     const uint64_t* ids = chunk.ids.data() + column.place;
-    number_all(chunk.rows, [&](int64_t i) { return ids[i * plan.singles]; });
+    number_all(
+        chunk.rows, [&](int64_t i) { return ids[i * plan.singles]; }, numbers);
     return;
   }
   std::vector<uint64_t> values;
@@ -92,7 +91,8 @@ void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
     values.insert(values.end(), chunk.bags.begin() + (bag == 0 ? 0 : chunk.bag_ends[bag - 1]),
                   chunk.bags.begin() + chunk.bag_ends[bag]);
   }
-  number_all(static_cast<int64_t>(values.size()), [&](int64_t i) { return values[i]; });
+  number_all(
+      static_cast<int64_t>(values.size()), [&](int64_t i) { return values[i]; }, numbers);
 }
 
 class TextPass {

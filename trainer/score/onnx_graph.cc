@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/text.h"
+#include "core/kernels/sinkhorn.h"
 #include "third_party/onnx.pb.h"
 
 namespace elastor {
@@ -48,7 +49,7 @@ class OnnxWriter {
   StatusOr<std::string> Map(const GatedFeedForwardOp& op);
   StatusOr<std::string> Map(const GatedSumFeedForwardOp& op);
   StatusOr<std::string> Map(const JointLogitOp&);
-  StatusOr<std::string> Map(const LinearOp& op);
+  StatusOr<std::string> Map(const LinearOp& op) { return Linear(op, parameter(0)); }
   StatusOr<std::string> Map(const LogitSumOp&);
   StatusOr<std::string> Map(const MatrixProductOp& op);
   StatusOr<std::string> Map(const MeanLogitOp&) {
@@ -63,6 +64,7 @@ class OnnxWriter {
   StatusOr<std::string> Map(const PositionOp& op);
   StatusOr<std::string> Map(const ReadTargetOp& op);
   StatusOr<std::string> Map(const ReluOp&) { return Apply("Relu", {input(0)}); }
+  StatusOr<std::string> Map(const SinkhornMixOp& op);
   StatusOr<std::string> Map(const SliceOp& op);
   StatusOr<std::string> Map(const SoftmaxGateOp& op);
   StatusOr<std::string> Map(const SumPoolOp& op);
@@ -152,6 +154,8 @@ class OnnxWriter {
                        const std::string& vector);
   void Declare(const std::string& name, onnx::TensorProto::DataType type, int64_t features,
                onnx::ValueInfoProto* value);
+  // A linear map by `weights`; its bias is the node's second parameter.
+  std::string Linear(const LinearOp& op, std::span<const float> weights);
 
   const Graph& graph_;
   const int64_t outputs_;
@@ -431,24 +435,23 @@ StatusOr<std::string> OnnxWriter::Map(const GatedSumFeedForwardOp& op) {
   return Flat(Transpose(Apply("Add", {down, residual}), {1, 0, 2}));
 }
 
-StatusOr<std::string> OnnxWriter::Map(const LinearOp& op) {
+std::string OnnxWriter::Linear(const LinearOp& op, std::span<const float> weights) {
   const int64_t t = op.tokens;
   std::string y;
   if (op.weights == LinearOp::Weights::kInterleaved) {
     const std::string x = Reshape(input(0), {kRows, op.in, t});
-    y = Apply("MatMul", {Parameter(0, {op.out, op.in}), x});
+    y = Apply("MatMul", {Floats({op.out, op.in}, weights), x});
     if (op.bias) y = Apply("Add", {y, Parameter(1, {op.out, 1})});
     y = Flat(Activate(op.activation, y));
   } else if (op.maps() == 1) {  // one for all tokens
     const std::string x = t == 1 ? input(0) : Reshape(input(0), {kRows, t, op.in});
-    y = Apply("MatMul",
-              {x, Reshape(Transposed(parameter(0), 1, op.out, op.in, 0, 1), {op.in, op.out})});
+    y = Apply("MatMul", {x, Reshape(Transposed(weights, 1, op.out, op.in, 0, 1), {op.in, op.out})});
     if (op.bias) y = Apply("Add", {y, Parameter(1, {op.out})});
     y = Activate(op.activation, y);
     if (t > 1) y = Flat(y);
   } else {
     const std::string x = Transpose(Reshape(input(0), {kRows, t, op.in}), {1, 0, 2});
-    y = Apply("MatMul", {x, Transposed(parameter(0), t, op.out, op.in, 0, 1)});
+    y = Apply("MatMul", {x, Transposed(weights, t, op.out, op.in, 0, 1)});
     if (op.bias) y = Apply("Add", {y, Parameter(1, {t, 1, op.out})});
     y = Flat(Transpose(Activate(op.activation, y), {1, 0, 2}));
   }
@@ -536,6 +539,26 @@ StatusOr<std::string> OnnxWriter::Map(const PositionOp& op) {
   // A constant is one row, which the ops behind it repeat.
   return Apply(node().inputs.empty() ? "Identity" : "Add",
                node().inputs.empty() ? std::vector{positions} : std::vector{input(0), positions});
+}
+
+// The matrices are constants.
+StatusOr<std::string> OnnxWriter::Map(const SinkhornMixOp& op) {
+  const SinkhornShape shape = op.matrices();
+  std::span<const float> logits = parameter(0);
+  std::vector<float> product(op.rank > 0 ? shape.elements() : 0);
+  if (op.rank > 0) {
+    MultiplyFactors<float>(op.blocks, op.rank, op.columns(), logits.data(), parameter(1).data(),
+                           product.data());
+    logits = product;
+  }
+  Sinkhorn<float> sinkhorn(shape);
+  sinkhorn.Compute(logits.data());
+  LinearOp map;
+  map.tokens = op.problems();
+  map.in = map.out = shape.size;
+  map.bias = false;
+  if (!op.within()) map.weights = LinearOp::Weights::kInterleaved;
+  return Linear(map, {sinkhorn.matrices(), static_cast<size_t>(shape.elements())});
 }
 
 StatusOr<std::string> OnnxWriter::Map(const SliceOp& op) {

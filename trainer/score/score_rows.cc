@@ -209,7 +209,7 @@ Status Scoring::RunTable(uint32_t input) {
   for (size_t group = 0; group < table->groups.size(); ++group) {
     std::string wrong;
     const std::unique_ptr<TableRows> rows =
-        table->Read(static_cast<int>(group), columns.places, &wrong);
+        table->Read(static_cast<int>(group), columns.places, {}, &wrong);
     for (int64_t left = table->groups[group].rows; left > 0 && wrong.empty();) {
       size_t count = 0;
       for (; count < pieces_.size() && left > 0 && wrong.empty(); ++count) {

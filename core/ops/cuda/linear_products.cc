@@ -24,7 +24,7 @@ void LinearProducts<A>::Forward(const DevicePass& pass, Activations<const A> x, 
   CHECK_EQ(x.rows, y.rows);
   if (out_ == 1) {
     return SingleOutputForward<A, Out>(
-        context_->stream(), x, context_->factors(parameter_),
+        context_->stream(), x, weights(),
         {epilogue.store == Store::kAdd, epilogue.bias, epilogue.relu}, y);
   }
   Product<A, Out> product;
@@ -32,7 +32,7 @@ void LinearProducts<A>::Forward(const DevicePass& pass, Activations<const A> x, 
   product.n = out_;
   product.k = in_;
   product.a = {x.data, x.row_stride, x.token_stride};
-  product.b = {context_->factors(parameter_), in_, out_ * in_, 0, /*transposed=*/true};
+  product.b = {weights(), in_, out_ * in_, 0, /*transposed=*/true};
   product.c = {y.data, y.row_stride, y.token_stride};
   product.batch = maps_;
   product.accumulate = epilogue.store == Store::kAdd;
@@ -51,15 +51,14 @@ void LinearProducts<A>::InputGradient(const DevicePass& pass, Activations<const 
   const bool cut = dx.tokens > maps_;  // W's columns, a token's at a time
   if (out_ == 1) {
     if (cut) dy.token_stride = 0;
-    return SingleOutputBackward<A>(context_->stream(), dy, context_->factors(parameter_),
-                                   store == Store::kAdd, dx);
+    return SingleOutputBackward<A>(context_->stream(), dy, weights(), store == Store::kAdd, dx);
   }
   Product<A, A> product;
   product.m = dy.rows;
   product.n = dx.features;
   product.k = out_;
   product.a = {dy.data, dy.row_stride, cut ? 0 : dy.token_stride};
-  product.b = {context_->factors(parameter_), in_, cut ? dx.features : out_ * in_};
+  product.b = {weights(), in_, cut ? dx.features : out_ * in_};
   product.c = {dx.data, dx.row_stride, dx.token_stride};
   product.batch = dx.tokens;
   product.accumulate = store == Store::kAdd;
@@ -70,13 +69,19 @@ void LinearProducts<A>::InputGradient(const DevicePass& pass, Activations<const 
 template <typename A>
 void LinearProducts<A>::WeightGradient(const KernelPass& pass, Activations<const A> dy,
                                        Activations<const A> x) {
+  WeightGradient(pass, dy, x, context_->Open(pass, parameter_, maps_));
+  context_->Close(pass, parameter_);
+}
+
+template <typename A>
+void LinearProducts<A>::WeightGradient(const KernelPass& pass, Activations<const A> dy,
+                                       Activations<const A> x,
+                                       const LeafGradients::Target& target) {
   CHECK(dy.tokens == maps_ && dy.features == out_ && x.tokens == maps_ && x.features == in_);
-  const LeafGradients::Target target = context_->Open(pass, parameter_, maps_);
   const LeafShape leaves = pass.LeavesOf(x.rows);
   if (out_ == 1) {
-    SingleOutputGradient<A>(context_->stream(), leaves, dy, x, target.data, target.map_stride,
-                            target.leaf_stride);
-    return context_->Close(pass, parameter_);
+    return SingleOutputGradient<A>(context_->stream(), leaves, dy, x, target.data,
+                                   target.map_stride, target.leaf_stride);
   }
   Product<A, float> product;  // batch: leaves; outer: tokens
   product.m = out_;
@@ -90,7 +95,6 @@ void LinearProducts<A>::WeightGradient(const KernelPass& pass, Activations<const
   product.outer = maps_;
   product.canonical_problems = context_->options().canonical_leaves * maps_;
   context_->matmul().Run(product);
-  context_->Close(pass, parameter_);
 }
 
 template class LinearProducts<float>;

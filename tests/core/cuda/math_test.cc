@@ -76,6 +76,11 @@ TEST_F(MathTest, Log1pOfUnit) {
                  [](float x) { return x >= 0 && x <= 1; });
 }
 
+TEST_F(MathTest, Log) {
+  ExpectSameBits([](float x) { return Log(x); }, [](FloatVec v) { return elastor::Log(v); },
+                 [](float x) { return x > 0 && std::isfinite(x); });
+}
+
 TEST_F(MathTest, Sigmoid) {
   ExpectSameBits([](float x) { return Sigmoid(x); },
                  [](FloatVec v) { return elastor::Sigmoid(v); });

@@ -155,6 +155,11 @@ inline std::vector<ModelCase> ModelCases() {
   cases.back().outputs = 2;
   add("TokenMixerLarge",
       "token_mixer_large { tokens: 3 token_width: 6 blocks: 3 expansion: 1 residual_every: 1 }");
+  add("UniMixer",
+      "uni_mixer { tokens: 3 token_width: 4 blocks: 1 block_width: 3 expansion: 1 tau: 0.5 }");
+  add("UniMixerLite",
+      "uni_mixer { tokens: 3 token_width: 4 blocks: 1 block_width: 2 expansion: 2 rank: 2 basis: 3 "
+      "}");
   const auto labels = [&](const std::string& name, const std::string& text) {
     add(name, text);
     cases.back().outputs = 2;

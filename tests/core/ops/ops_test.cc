@@ -656,6 +656,67 @@ TEST(MixtureTest, GradientsAndByHand) {
   EXPECT_EQ(run.Forward({3, 5, 7, 11, 4, 4, 1000, 0}), Numbers({5, 8, 3, 5}));
 }
 
+using Mixes = SinkhornMixOp::Mixes;
+
+// The parameters are "layer0" and, with a rank, "layer1".
+Graph SinkhornGraph(Mixes mixes, int64_t blocks, int64_t width, int64_t rank, double tau,
+                    int64_t iterations) {
+  SinkhornMixOp op;
+  op.mixes = mixes;
+  op.blocks = blocks;
+  op.width = width;
+  op.rank = rank;
+  op.tau = tau;
+  op.iterations = iterations;
+  return GraphOf(blocks * width, [&](GraphBuilder* graph, Value x) {
+    std::vector<int> parameters;
+    for (const std::vector<int64_t>& shape : op.parameter_shapes()) {
+      parameters.push_back(
+          graph->Parameter(IndexedName("layer", static_cast<int64_t>(parameters.size())), shape,
+                           {.stddev = 0.5}, Decay::kNone));
+    }
+    return graph->Apply(op, x, parameters);
+  });
+}
+
+TEST(SinkhornMixTest, Gradients) {
+  for (const Mixes mixes : {Mixes::kWithin, Mixes::kBetween}) {
+    for (const int64_t rank : {0, 2}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(mixes) << ", " << rank);
+      ExpectGradients(SinkhornGraph(mixes, 3, 5, rank, /*tau=*/0.5, /*iterations=*/2));
+    }
+  }
+}
+
+// S = [[0.8, 0.4], [0.4, -0.4]]. The limit has e^((0.8 - 0.4 - 2 * 0.4) / 2) = e^-0.2 as the ratio
+// of p, on the diagonal, to 1 - p.
+TEST(SinkhornMixTest, TwoByTwoByHand) {
+  const Graph graph = SinkhornGraph(Mixes::kBetween, 2, 1, /*rank=*/0, /*tau=*/0.5, 20);
+  OpRun run(graph, 2);
+  run.Set("layer0", {0.4, 0.1, 0.3, -0.2});
+  const Numbers y = run.Forward({1, 0, 0, 1});
+  const double p = 1 / (1 + std::exp(0.2));
+  const double expected[] = {p, 1 - p, 1 - p, p};
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(y[i], expected[i], 1e-12);
+}
+
+// Large logits and one round: the sums of columns are 1, and those of rows are not.
+TEST(SinkhornMixTest, ColumnsSumToOne) {
+  constexpr int64_t kBlocks = 3, kBlockWidth = 5;
+  const auto sums = [&](Mixes mixes) {
+    const Graph graph = SinkhornGraph(mixes, kBlocks, kBlockWidth, 0, /*tau=*/0.02, 1);
+    OpRun run(graph, 1);
+    const int64_t logits =
+        mixes == Mixes::kWithin ? kBlocks * kBlockWidth * kBlockWidth : kBlocks * kBlocks;
+    run.Set("layer0", RandomNumbers<double>(logits, 1));
+    return run.Forward(Numbers(kBlocks * kBlockWidth, 1));
+  };
+  for (const double sum : sums(Mixes::kWithin)) EXPECT_NEAR(sum, 1, 1e-12);
+  const Numbers of_rows = sums(Mixes::kBetween);
+  EXPECT_NEAR(of_rows[0] + of_rows[kBlockWidth] + of_rows[2 * kBlockWidth], kBlocks, 1e-12);
+  EXPECT_GT(std::fabs(of_rows[0] - 1), 1e-3);
+}
+
 using Shared = MatrixProductOp::Shared;
 
 // Factors that are values are runs of x's features, A first.

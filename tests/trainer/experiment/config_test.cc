@@ -226,6 +226,11 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
        "= 80"},
       {{"model.kind=TOKEN_MIXER_LARGE", "model.tokens=12"},
        "model.token_mixer_large.token_width: 26; expected a multiple of tokens = 12"},
+      {{"model.kind=UNI_MIXER"},
+       "model.uni_mixer.block_width: 16; expected a divisor of tokens * token_width = 390 and less "
+       "than it"},
+      {{"model.kind=UNI_MIXER", "model.block_width=26", "model.rank=2"},
+       "model.uni_mixer.basis: 0; expected a positive number, as rank is 2"},
       {{"model.kind=FINAL_NET", "model.final_net.hidden2=8,7"},
        "model.final_net.hidden2: 7; expected even numbers, as half of a layer's features are "
        "products"},
@@ -518,6 +523,7 @@ TEST(ConfigTest, AWrittenZeroIsTakenOrRefused) {
     if (group == "model.rank_mixer" || group == "model.token_mixer_large") {
       overrides.push_back("model.tokens=13");
     }
+    if (group == "model.uni_mixer") overrides.push_back("model.tokens=16");
     // A head has only its kind's.
     if (path.ends_with("head.probes")) overrides.push_back("model.head.kind=MULTI_PROBE");
     if (path.ends_with("head.hidden")) overrides.push_back("model.head.kind=FLATTEN_MLP");

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +17,7 @@
 #include "trainer/data/sized_text.h"
 #include "trainer/prepare/guess/guess.h"
 #include "trainer/prepare/prepare.h"
+#include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
 namespace {
@@ -94,7 +97,7 @@ std::vector<std::string> Records(const std::string& path, int64_t step) {
   for (size_t group = 0; group < (*file)->groups.size(); ++group) {
     std::string wrong, text;
     TextTable table;
-    const auto rows = (*file)->Read(static_cast<int>(group), places, &wrong);
+    const auto rows = (*file)->Read(static_cast<int>(group), places, {}, &wrong);
     for (int64_t left = (*file)->groups[group].rows; left > 0; left -= table.rows) {
       wrong = rows->Next(std::min(left, step), &text, &table);
       EXPECT_EQ(wrong, "");
@@ -151,6 +154,62 @@ TEST_F(TablesTest, EveryTypeHasItsText) {
   EXPECT_THAT(
       Records(Table("kinds.parquet"), 3)[0],
       HasSubstr("|2014-10-21 05:00:00.25Z|05:01:01|23:59:59.999999|a|7|,a|b,c|,1,-2|,0.5,2|"));
+}
+
+// The borders: 2^53, the ends of int64 and uint64, -0, denormals, the ends of float, nulls, NaN,
+// and values that a float cannot hold.
+TEST_F(TablesTest, NumbersAreThoseOfTheirTexts) {
+  std::map<std::string, int> given_as_numbers;
+  for (const char* name : {"borders.parquet", "kinds.arrow", "rows.arrow", "reversed.parquet"}) {
+    const auto file = OpenTable(Table(name));
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    for (size_t i = 0; i < (*file)->columns.size(); ++i) {
+      const TableColumn& column = (*file)->columns[i];
+      if (!column.is_readable) continue;
+      for (size_t group = 0; group < (*file)->groups.size(); ++group) {
+        std::string wrong, text;
+        TextTable table;
+        const std::vector<int> places(2, static_cast<int>(i));
+        const auto rows = (*file)->Read(static_cast<int>(group), places, {true, false}, &wrong);
+        ASSERT_EQ(rows->Next((*file)->groups[group].rows, &text, &table), "");
+        const std::vector<double>& numbers = table.columns[0].numbers;
+        if (numbers.empty()) continue;
+        ++given_as_numbers[column.type];
+        ASSERT_EQ(std::ssize(numbers), table.rows);
+        for (int64_t row = 0; row < table.rows; ++row) {
+          const uint32_t begin = table.columns[1].begin(row);
+          const std::string value = text.substr(begin, table.columns[1].end(row) - begin);
+          double expected = std::numeric_limits<double>::quiet_NaN();
+          EXPECT_TRUE(value.empty() || ParseNumber(value, &expected)) << value;
+          EXPECT_EQ(std::bit_cast<uint64_t>(numbers[row]), std::bit_cast<uint64_t>(expected))
+              << name << " " << column.name << " " << value;
+        }
+      }
+    }
+  }
+  // Columns and row groups; not those of double that hold an infinity or 1e39.
+  const std::map<std::string, int> expected = {
+      {"int8", 5}, {"int32", 2}, {"int64", 5}, {"uint64", 3}, {"double", 7}};
+  EXPECT_EQ(given_as_numbers, expected);
+}
+
+TEST_F(TablesTest, NumbersAtTheBordersGiveTheSameSetAsText) {
+  constexpr char kSchema[] = R"(
+      delimiter: "," header: true quoted: true max_bad_rows: 100
+      fields { name: "label" type: LABEL }
+      fields { names: ["i", "u", "d", "f", "far"] type: NUMERIC transform: STANDARDIZE }
+      fields { name: "n" column: "i" type: NUMERIC transform: LOG2 }
+      fields { name: "d_text" column: "d" type: CATEGORICAL encoding: HASH buckets: 1000000 })";
+  EXPECT_EQ(Prepared({Table("borders.parquet")}, 2, kSchema),
+            Prepared({Table("borders.csv")}, 2, kSchema));
+  // Where no field reads its text.
+  const std::string numbers(kSchema, std::string_view(kSchema).find("fields { name: \"d_text"));
+  const auto expected = Prepared({Table("borders.csv")}, 2, numbers.c_str());
+  EXPECT_EQ(Prepared({Table("borders.parquet")}, 2, numbers.c_str()), expected);
+  const std::string missing = numbers + "null: '7'";
+  EXPECT_NE(Prepared({Table("borders.csv")}, 2, missing.c_str()), expected);
+  EXPECT_EQ(Prepared({Table("borders.parquet")}, 2, missing.c_str()),
+            Prepared({Table("borders.csv")}, 2, missing.c_str()));
 }
 
 TEST_F(TablesTest, UsersMistakes) {

@@ -122,7 +122,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "mlp { } sequences { fields: 'seen' mean { } }",
                     "mlp { } sequences { fields: 'seen' din { hidden: 4 softmax: true } }",
                     "mlp { } sequences { fields: 'seen' hstu { layers: 2 } }",
-                    "mlp { } sequences { fields: 'seen' bst { } }"));
+                    "mlp { } sequences { fields: 'seen' bst { } }",
+                    "uni_mixer { tokens: 4 token_width: 6 block_width: 3 }",
+                    "uni_mixer { tokens: 4 token_width: 6 block_width: 3 rank: 2 basis: 2 }"));
 
 TEST(OnnxRefusalTest, NamesTheOpInOneLine) {
   GraphBuilder builder({.numeric_fields = 6, .embedding_width = 1});

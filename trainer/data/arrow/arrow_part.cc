@@ -5,6 +5,7 @@
 #include <arrow/ipc/reader.h>
 #include <arrow/util/bit_util.h>
 #include <arrow/util/float16.h>
+#include <immintrin.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
 #include <parquet/file_reader.h>
@@ -273,6 +274,70 @@ const arrow::DataType& StorageOf(const arrow::DataType& type) {
   return *static_cast<const arrow::ExtensionType&>(type).storage_type();
 }
 
+// --- The number that the text of a value would give. ---
+
+// Appends numbers; NaN: missing. Returns false if one needs its text.
+template <typename Array>
+bool AppendNumbers(const arrow::Array& array, int64_t begin, int64_t end,
+                   std::vector<double>* numbers) {
+  constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+  const auto* const values = static_cast<const Array&>(array).raw_values();
+  const uint8_t* const there = array.null_bitmap_data();
+  const size_t before = numbers->size();
+  numbers->resize(before + end - begin);
+  double* number = numbers->data() + before;
+  bool within_range = true;
+  for (int64_t i = begin; i < end; ++i, ++number) {
+    const bool is_null = there != nullptr && !arrow::bit_util::GetBit(there, array.offset() + i);
+    const auto value = static_cast<double>(values[i]);
+    within_range &= is_null || !(std::abs(value) > std::numeric_limits<float>::max());
+    // No text has another NaN, or the sign of -0.
+    *number = is_null || std::isnan(value) ? kMissing : value == 0 ? 0 : value;
+  }
+  return within_range;
+}
+
+// The same for a column of any type. The shortest text of a float means another double than the
+// float is, so that it has to be read.
+bool AppendNumbersOf(const arrow::Array& array, int64_t begin, int64_t end,
+                     std::vector<double>* numbers) {
+  switch (array.type_id()) {
+    case arrow::Type::INT8:
+      return AppendNumbers<arrow::Int8Array>(array, begin, end, numbers);
+    case arrow::Type::INT16:
+      return AppendNumbers<arrow::Int16Array>(array, begin, end, numbers);
+    case arrow::Type::INT32:
+      return AppendNumbers<arrow::Int32Array>(array, begin, end, numbers);
+    case arrow::Type::INT64:
+      return AppendNumbers<arrow::Int64Array>(array, begin, end, numbers);
+    case arrow::Type::UINT8:
+      return AppendNumbers<arrow::UInt8Array>(array, begin, end, numbers);
+    case arrow::Type::UINT16:
+      return AppendNumbers<arrow::UInt16Array>(array, begin, end, numbers);
+    case arrow::Type::UINT32:
+      return AppendNumbers<arrow::UInt32Array>(array, begin, end, numbers);
+    case arrow::Type::UINT64:
+      return AppendNumbers<arrow::UInt64Array>(array, begin, end, numbers);
+    case arrow::Type::DOUBLE:
+      return AppendNumbers<arrow::DoubleArray>(array, begin, end, numbers);
+    default:
+      return false;
+  }
+}
+
+// Callers' threads may take denormals for 0, which is another text.
+class Denormals {
+ public:
+  Denormals() { _mm_setcsr(kDefault); }
+  ~Denormals() { _mm_setcsr(before_); }
+  Denormals(const Denormals&) = delete;
+  Denormals& operator=(const Denormals&) = delete;
+
+ private:
+  static constexpr unsigned int kDefault = 0x1f80;
+  const unsigned int before_ = _mm_getcsr();
+};
+
 // --- Columns of several pieces. ---
 
 // A run of rows of one batch.
@@ -290,6 +355,7 @@ class ColumnText {
     column_ = column;
     column_->begins.assign(1, Place());
     column_->codes.clear();
+    column_->numbers.clear();
   }
 
   void Append(const std::shared_ptr<arrow::Array>& array, int64_t begin, int64_t end) {
@@ -441,6 +507,7 @@ class BatchRows : public TableRows {
  public:
   std::string Next(int64_t rows, std::string* text, TextTable* table) override {
     return WrongOf([&] {
+      const Denormals denormals;
       std::vector<Piece> pieces;
       TakePieces(rows, &pieces);
       text->clear();
@@ -450,10 +517,11 @@ class BatchRows : public TableRows {
       for (size_t i = 0; i < places_.size(); ++i) {
         TextColumn& column = table->columns[i];
         writers_[i].Begin(text, &column);
+        column.is_list = lists_[i];
+        if (TakeNumbers(i, pieces, &column.numbers)) continue;
         for (const Piece& piece : pieces) {
           writers_[i].Append(piece.batch->column(places_[i]), piece.begin, piece.end);
         }
-        column.is_list = lists_[i];
       }
     });
   }
@@ -471,8 +539,22 @@ class BatchRows : public TableRows {
 
   std::vector<int> places_;  // of the columns to give, in a batch
   std::vector<bool> lists_;
+  std::vector<bool> as_numbers_;  // by column to give; empty: none
 
  private:
+  // On false there are none.
+  bool TakeNumbers(size_t column, const std::vector<Piece>& pieces,
+                   std::vector<double>* numbers) const {
+    if (as_numbers_.empty() || !as_numbers_[column]) return false;
+    for (const Piece& piece : pieces) {
+      const arrow::Array& array = *piece.batch->column(places_[column]);
+      if (AppendNumbersOf(array, piece.begin, piece.end, numbers)) continue;
+      numbers->clear();
+      return false;
+    }
+    return true;
+  }
+
   void TakePieces(int64_t rows, std::vector<Piece>* pieces) {
     while (rows > 0) {
       if (batch_ == nullptr || at_ == batch_->num_rows()) {
@@ -534,16 +616,19 @@ class ParquetFile : public TableFile {
   }
 
   std::unique_ptr<TableRows> Read(int group, const std::vector<int>& wanted,
+                                  const std::vector<bool>& as_numbers,
                                   std::string* wrong) const override {
     std::unique_ptr<TableRows> rows;
-    *wrong = WrongOf([&] { rows = std::make_unique<Rows>(*this, group, wanted); });
+    *wrong = WrongOf([&] { rows = std::make_unique<Rows>(*this, group, wanted, as_numbers); });
     return rows;
   }
 
  private:
   class Rows : public BatchRows {
    public:
-    Rows(const ParquetFile& file, int group, const std::vector<int>& wanted) {
+    Rows(const ParquetFile& file, int group, const std::vector<int>& wanted,
+         const std::vector<bool>& as_numbers) {
+      as_numbers_ = as_numbers;
       std::vector<int> read, leaves;
       places_ = PlacesAmong(wanted, &read);
       for (const int column : wanted) lists_.push_back(file.columns[column].is_list);
@@ -627,16 +712,19 @@ class ArrowFile : public TableFile {
   }
 
   std::unique_ptr<TableRows> Read(int, const std::vector<int>& wanted,
+                                  const std::vector<bool>& as_numbers,
                                   std::string* wrong) const override {
     std::unique_ptr<TableRows> rows;
-    *wrong = WrongOf([&] { rows = std::make_unique<Rows>(*this, wanted); });
+    *wrong = WrongOf([&] { rows = std::make_unique<Rows>(*this, wanted, as_numbers); });
     return rows;
   }
 
  private:
   class Rows : public BatchRows {
    public:
-    Rows(const ArrowFile& file, const std::vector<int>& wanted) {
+    Rows(const ArrowFile& file, const std::vector<int>& wanted,
+         const std::vector<bool>& as_numbers) {
+      as_numbers_ = as_numbers;
       auto options = arrow::ipc::IpcReadOptions::Defaults();
       options.use_threads = false;
       places_ = PlacesAmong(wanted, &options.included_fields);

@@ -43,9 +43,10 @@ class TableRows {
 class TableFile {
  public:
   virtual ~TableFile() = default;
-  // Returns null after setting *wrong. REQUIRES: the columns, by their places in `columns`, are
-  // readable.
+  // Returns null after setting *wrong. as_numbers: by column, whether its rows may be given as
+  // numbers; empty: no column's. REQUIRES: the columns, by their places in `columns`, are readable.
   virtual std::unique_ptr<TableRows> Read(int group, const std::vector<int>& columns,
+                                          const std::vector<bool>& as_numbers,
                                           std::string* wrong) const = 0;
 
   std::vector<TableColumn> columns;

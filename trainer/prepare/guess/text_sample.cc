@@ -73,7 +73,7 @@ Status AddTable(const std::string& path, int64_t most, TextSample* sample) {
   std::string wrong, text;
   TextTable rows;
   for (size_t group = 0; group < table->groups.size() && bytes < most; ++group) {
-    const auto reader = table->Read(static_cast<int>(group), places, &wrong);
+    const auto reader = table->Read(static_cast<int>(group), places, {}, &wrong);
     for (int64_t left = table->groups[group].rows; left > 0 && wrong.empty() && bytes < most;) {
       wrong = reader->Next(std::min(left, kRows), &text, &rows);
       if (!wrong.empty()) break;

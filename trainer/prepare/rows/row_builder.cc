@@ -147,9 +147,13 @@ bool RowBuilder::AddLabel(const FieldPlan& field, std::string_view text) {
 bool RowBuilder::AddNumber(const FieldPlan& field, std::string_view text) {
   double value;
   if (!ParseNumber(text, &value)) return FailNumber(field, text);
+  AddNumber(field, value);
+  return true;
+}
+
+void RowBuilder::AddNumber(const FieldPlan& field, double value) {
   const bool log2 = field.transform == Field::LOG2_STANDARDIZE || field.transform == Field::LOG2;
   chunk_->numeric.push_back(log2 ? Log2Transform(value) : value);
-  return true;
 }
 
 bool RowBuilder::AddWeight(const FieldPlan& field, std::string_view text) {

@@ -63,6 +63,7 @@ class RowBuilder {
   bool AddLibsvmLabel(std::string_view text);  // of a schema without a field for it
   void AddKnownLabel(float label) { chunk_->labels.push_back(label); }
   bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
+  void AddNumber(const FieldPlan& field, double value);           // NaN: missing
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
   }

@@ -33,6 +33,12 @@ void EndAt(std::string_view text, size_t feed, ScannedLine* line) {
   line->next = feed + 1;
 }
 
+// What the column of a field holds beside text. Of a table alone.
+struct Ready {
+  const CodedIds* ids = nullptr;
+  const double* numbers = nullptr;  // by row
+};
+
 // The columns of a line without quotes: one follows another.
 class PlainColumns {
  public:
@@ -43,7 +49,7 @@ class PlainColumns {
   uint32_t end(int64_t column) const { return line_.ends[column]; }
   int64_t count() const { return line_.columns; }
   static bool is_list(int64_t) { return false; }
-  static const CodedIds* coded(size_t) { return nullptr; }
+  static Ready ready(size_t) { return {}; }
   static int64_t row() { return 0; }
 
  private:
@@ -53,22 +59,22 @@ class PlainColumns {
 // The columns of a row of a table.
 class TableColumnsOfRow {
  public:
-  // `count`: with those that are not read. `coded`: by field; null where it has no codes.
+  // `count`: with those that are not read. `ready`: by field.
   TableColumnsOfRow(const TextTable& table, int64_t row, int64_t count,
-                    const std::vector<const CodedIds*>& coded)
-      : table_(table), row_(row), count_(count), coded_(coded) {}
+                    const std::vector<Ready>& ready)
+      : table_(table), row_(row), count_(count), ready_(ready) {}
   uint32_t begin(int64_t column) const { return table_.columns[column].begin(row_); }
   uint32_t end(int64_t column) const { return table_.columns[column].end(row_); }
   int64_t count() const { return count_; }
   bool is_list(int64_t column) const { return table_.columns[column].is_list; }
-  const CodedIds* coded(size_t field) const { return coded_[field]; }
+  Ready ready(size_t field) const { return ready_[field]; }
   int64_t row() const { return row_; }
 
  private:
   const TextTable& table_;
   const int64_t row_;
   const int64_t count_;
-  const std::vector<const CodedIds*>& coded_;
+  const std::vector<Ready>& ready_;
 };
 
 // The columns of a record with quotes, or with a delimiter of several characters.
@@ -120,7 +126,7 @@ class SplitColumns {
   uint32_t end(int64_t column) const { return columns_[column].second; }
   int64_t count() const { return static_cast<int64_t>(columns_.size()); }
   static bool is_list(int64_t) { return false; }
-  static const CodedIds* coded(size_t) { return nullptr; }
+  static Ready ready(size_t) { return {}; }
   static int64_t row() { return 0; }
 
  private:
@@ -140,8 +146,9 @@ struct DrawnColumns {
   uint32_t end(int64_t column) const { return row_columns.end(column); }
   int64_t count() const { return row_columns.count(); }
   bool is_list(int64_t column) const { return row_columns.is_list(column); }
-  static const CodedIds* coded(size_t) { return nullptr; }
-  static int64_t row() { return 0; }
+  // An item's columns have text.
+  Ready ready(size_t field) const { return {nullptr, row_columns.ready(field).numbers}; }
+  int64_t row() const { return row_columns.row(); }
 };
 
 template <typename Columns>
@@ -203,8 +210,8 @@ struct RowParser::Plan {
 
   void ParseDelimited(ParsedChunk* chunk) const;
   void ParseTable(ParsedChunk* chunk) const;
-  // Fills chunk->coded. Returns its elements by field; null where it has no codes.
-  std::vector<const CodedIds*> CodeIds(ParsedChunk* chunk, RowBuilder* row) const;
+  // Fills chunk->coded. Returns what is ready, by field.
+  std::vector<Ready> ReadyColumns(ParsedChunk* chunk, RowBuilder* row) const;
   std::string_view WithoutNull(std::string_view text) const {
     const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
     return null ? text.substr(text.size()) : text;
@@ -382,12 +389,15 @@ void RowParser::Plan::EndRow(const Columns& columns, int64_t lines, Beside* besi
   chunk->splits.resize(chunk->rows, draws.split);
 }
 
-std::vector<const CodedIds*> RowParser::Plan::CodeIds(ParsedChunk* chunk, RowBuilder* row) const {
-  std::vector<const CodedIds*> by_field(fields.size(), nullptr);
+std::vector<Ready> RowParser::Plan::ReadyColumns(ParsedChunk* chunk, RowBuilder* row) const {
+  std::vector<Ready> ready(fields.size());
   chunk->coded.assign(std::ranges::count(fields, Field::CATEGORICAL, &FieldPlan::type), {});
   size_t single = 0;
   for (size_t i = 0; i < fields.size(); ++i) {
     const FieldPlan& field = fields[i];
+    if (field.column >= 0 && !chunk->table.columns[field.column].numbers.empty()) {
+      ready[i].numbers = chunk->table.columns[field.column].numbers.data();
+    }
     if (field.type != Field::CATEGORICAL) continue;
     CodedIds& coded = chunk->coded[single++];
     const bool any_text = field.encoding == Field::VOCABULARY || field.encoding == Field::HASH;
@@ -399,18 +409,18 @@ std::vector<const CodedIds*> RowParser::Plan::CodeIds(ParsedChunk* chunk, RowBui
       const std::string_view text = row->Text(column.begins[value], column.begins[value + 1]);
       coded.ids.push_back(row->IdOf(field, WithoutNull(text)));
     }
-    by_field[i] = &coded;
+    ready[i].ids = &coded;
   }
-  return by_field;
+  return ready;
 }
 
 void RowParser::Plan::ParseTable(ParsedChunk* chunk) const {
   RowBuilder row(fields, labels == Labels::kOptional, chunk);
   Beside beside(*this);
-  const std::vector<const CodedIds*> coded = CodeIds(chunk, &row);
+  const std::vector<Ready> ready = ReadyColumns(chunk, &row);
   for (int64_t i = 0; i < chunk->table.rows; ++i) {
     beside.FindHistories(*chunk);
-    const TableColumnsOfRow found(chunk->table, i, columns, coded);
+    const TableColumnsOfRow found(chunk->table, i, columns, ready);
     ParseColumns(found, "", &beside, &row);
     EndRow(found, 1, &beside, chunk, &row);
   }
@@ -548,8 +558,13 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
   }
   for (size_t i = 0; i < fields.size(); ++i) {
     const FieldPlan& field = fields[i];
-    if (const CodedIds* coded = found.coded(i)) {
-      row->AddId(coded->ids[coded->codes[found.row()]]);
+    const Ready ready = found.ready(i);
+    if (ready.ids != nullptr) {
+      row->AddId(ready.ids->ids[ready.ids->codes[found.row()]]);
+      continue;
+    }
+    if (ready.numbers != nullptr) {
+      row->AddNumber(field, ready.numbers[found.row()]);
       continue;
     }
     if (drawn && field.type == Field::LABEL) {

@@ -292,6 +292,26 @@ std::vector<Case> Cases() {
     op.tokens = op.width = 4;
     return g->Linear(g->Apply(op, g->Tokens()), 2, 3, Weights::kOwn);
   });
+  for (const auto& [name, mixes] : {std::pair("Within", SinkhornMixOp::Mixes::kWithin),
+                                    std::pair("Between", SinkhornMixOp::Mixes::kBetween)}) {
+    const auto mix = [=, mixes = mixes](Builder* g, int64_t blocks, int64_t rank) {
+      SinkhornMixOp op;
+      op.mixes = mixes;
+      op.blocks = blocks;
+      op.width = kTokens * kWidth / blocks;
+      op.rank = rank;
+      op.tau = 0.4;
+      op.iterations = 3;
+      std::vector<int> parameters;
+      for (const std::vector<int64_t>& shape : op.parameter_shapes()) {
+        parameters.push_back(g->Declare(shape));
+      }
+      return g->Linear(g->Apply(op, g->Tokens(), parameters), kTokens, 3, Weights::kOwn);
+    };
+    add(std::string("SinkhornMix") + name, [=](Builder* g) { return mix(g, kTokens, 0); });
+    add(std::string("SinkhornMixLowRank") + name, [=](Builder* g) { return mix(g, kTokens, 2); });
+    add(std::string("SinkhornMixOfOtherTokens") + name, [=](Builder* g) { return mix(g, 2, 0); });
+  }
   add("PairwiseDot", [](Builder* g) {
     const Value x = g->Tokens();
     const Value both[] = {x, g->Linear(x, 1, 3 * kWidth, Weights::kOwn)};
