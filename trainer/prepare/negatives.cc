@@ -311,7 +311,7 @@ class Drawer {
     uint32_t split;
   };
 
-  // Adds a positive row. REQUIRES: alike rows follow one another, those without a user across End.
+  // Adds a positive row. REQUIRES: alike rows follow one another, also across End.
   void Add(const LoggedRow& row, int64_t record, std::string_view text) {
     const uint64_t parts[] = {row.user[0], row.user[1], static_cast<uint64_t>(row.time),
                               row.text_hash};

@@ -318,7 +318,7 @@ TEST(NegativesTest, OtherSplitsByHashChangeNoTrainingRow) {
               FileBytes(all.output_dir + "/train.rows"));
 }
 
-// One user has all items but 10. This takes a minute if each negative looks at all of them.
+// One user has all items but 10. This takes minutes if each negative looks at all of them.
 TEST(NegativesTest, AUserOfNearlyAllItems) {
   constexpr int kRows = 40000;
   std::string text = "user,item\n";
