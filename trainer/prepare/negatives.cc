@@ -301,8 +301,7 @@ class Drawer {
   Drawer(const Negatives& plan, const Candidates& candidates)
       : candidates_(candidates),
         most_(static_cast<size_t>(plan.per_positive())),
-        key_(MakeRandomKey(static_cast<uint64_t>(plan.seed()), RandomPurpose::kDataOrder,
-                           HashName("negatives"))) {}
+        key_(MakeRandomKey(static_cast<uint64_t>(plan.seed()), RandomPurpose::kNegatives, 0)) {}
 
   struct Row {
     int64_t record;
