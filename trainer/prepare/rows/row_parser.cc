@@ -431,8 +431,11 @@ void RowParser::Plan::AddNegatives(const Columns& columns, const RecordDraws& dr
                                    ParsedChunk* chunk, RowBuilder* row) const {
   for (uint32_t i = draws.begin; i < draws.end; ++i) {
     const DrawnColumns<Columns> drawn = {columns, item_columns, *chunk->items, chunk->drawn[i]};
+    const int64_t rows = chunk->rows;
+    row->BeginNegative(drawn.items.Text(drawn.item, 0));
     ParseColumns(drawn, std::string_view(), beside, row);
-    row->End(0);
+    row->EndNegative();
+    if (chunk->rows == rows) continue;
     for (size_t j = 0; j < tables.size(); ++j) chunk->missing_keys[j] += beside->missing[j];
   }
 }
