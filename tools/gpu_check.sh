@@ -55,6 +55,8 @@ tests=$root/libexec/tests
 export root reference out tests
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export HWLOC_HIDE_ERRORS=2 HWLOC_COMPONENTS=-gl
+# What a test prints is read here; under mpirun it would take a terminal for granted.
+export GTEST_COLOR=no
 readonly limit_s=${GPU_CHECK_SECONDS:-470}
 SECONDS=0
 results=$out/results.txt

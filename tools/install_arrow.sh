@@ -19,6 +19,10 @@ if ! python3 -m pip --version >/dev/null 2>&1; then
   exit 2
 fi
 mkdir -p "$(dirname "$folder")"
+# One call at a time; another may just have installed it.
+exec 9>"$folder.lock"
+flock 9
+[[ $(cat "$folder/hash" 2>/dev/null) != "$hash" ]] || exit 0
 made=$(mktemp --directory "$folder.XXXXXX")
 trap 'rm -rf "$made"' EXIT
 python3 - "$made" "$version" "$hash" <<'PY'
@@ -57,5 +61,5 @@ echo "$hash" >"$made/hash"
 rm -rf "$folder"
 mv "$made" "$folder"
 # A running server of Bazel has looked for it once.
-if command -v bazel >/dev/null; then bazel shutdown; fi
+if command -v bazel >/dev/null; then bazel shutdown 9>&-; fi
 echo "$0: installed Arrow $version into $folder in $SECONDS s"

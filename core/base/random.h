@@ -22,6 +22,7 @@ enum class RandomPurpose : uint32_t {
   kSynthetic = 5,
   kTheory = 6,
   kAttentionDropout = 7,
+  kNegatives = 8,
 };
 
 // Returns the Philox key for one stream. `layer` is a stable small number or hash of a tensor's

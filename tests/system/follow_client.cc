@@ -5,8 +5,9 @@
 // Modes:
 // - scores: after each publication the updated model and a fresh one must have the same bits. Their
 //   scores go into WORK/scores-NUMBER.
+// - open: a model is opened in a folder with damages as far as it can be.
 // - damage SEED N OTHER: N damages of next deltas are refused, each with a line, and change no
-//   score. OTHER has another run's publications.
+//   score. OTHER has another run's publications, which are refused in the place of these too.
 // - load T MS S: T threads score while a publication comes every MS milliseconds, for S seconds.
 #include <algorithm>
 #include <atomic>
@@ -171,6 +172,61 @@ void WriteBytes(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
+void FlipLast(const fs::path& path) {
+  std::string bytes = ReadBytes(path);
+  bytes.back() ^= 1;
+  WriteBytes(path, bytes);
+}
+
+// Updates with an error; `number` must stay.
+void MustNotUpdate(elastor_model* model, const char* folder, int64_t number) {
+  char error[512] = "";
+  uint64_t version = 77;
+  if (elastor_update(model, folder, &version, error, sizeof(error)) == ELASTOR_OK ||
+      version != static_cast<uint64_t>(number) || error[0] == 0) {
+    End("an update that should fail: version " + std::to_string(version) + " " + error);
+  }
+}
+
+// A scorer that starts takes what one that runs would have.
+void OpenDamaged(const fs::path& published, const fs::path& work) {
+  const auto numbers = Numbers(published);
+  std::vector<int64_t> bases;
+  for (const auto& [number, names] : numbers) {
+    for (const std::string& name : names) {
+      if (name.starts_with("base")) bases.push_back(number);
+    }
+  }
+  const int64_t base = bases.back(), last = numbers.rbegin()->first;
+  if (bases.size() < 2 || last < base + 2) End("too few publications");
+  const auto begin_with = [&](int64_t damaged, const std::string& kind) {
+    fs::remove_all(work);
+    fs::create_directories(work);
+    for (const auto& [number, names] : numbers) {
+      for (const std::string& name : names) {
+        Bring(published, work, name);
+        if (number == damaged && name.starts_with(kind)) {
+          FlipLast(work / name / "embedding-00000-of-00001.safetensors");
+        }
+      }
+    }
+    return Open(work);
+  };
+  elastor_model* model = begin_with(base + 2, "delta");
+  if (elastor_version(model) != static_cast<uint64_t>(base + 1)) End("before a damaged delta");
+  MustNotUpdate(model, work.c_str(), base + 1);
+  MustNotUpdate(model, nullptr, base + 1);
+  elastor_model* held;
+  if (elastor_hold(model, &held, nullptr, 0) != ELASTOR_OK) End("hold");
+  MustNotUpdate(held, work.c_str(), base + 1);
+  MustNotUpdate(nullptr, work.c_str(), 0);
+  elastor_close(held);
+  elastor_close(model);
+  model = begin_with(base, "base");
+  if (elastor_version(model) != static_cast<uint64_t>(last)) End("with a damaged base");
+  elastor_close(model);
+}
+
 void Damage(const fs::path& published, const fs::path& work, const Scored& rows, uint64_t seed,
             int count, const fs::path& other) {
   const auto numbers = Numbers(published);
@@ -295,6 +351,22 @@ void Damage(const fs::path& published, const fs::path& work, const Scored& rows,
     model = Open(work);
   }
   elastor_close(model);
+  if (fs::exists(other)) {
+    fs::remove_all(work);
+    fs::create_directories(work);
+    for (const auto& [n, names] : numbers) {
+      for (const std::string& name : names) Bring(published, work, name);
+    }
+    model = Open(work);
+    const int64_t last = numbers.rbegin()->first;
+    MustUpdate(model, work);
+    for (const std::string& name : numbers.rbegin()->second) {
+      fs::remove_all(work / name);
+      Bring(other, work, name);
+    }
+    MustNotUpdate(model, work.c_str(), last);
+    elastor_close(model);
+  }
   for (const auto& [kind, times] : kinds) std::printf("%s %d\n", kind.c_str(), times);
   std::printf("%d damages, each refused with a line\n", passed);
 }
@@ -407,6 +479,8 @@ int main(int argc, char** argv) {
   const auto number = [&](int at) { return at < argc ? std::atof(argv[at]) : 0; };
   if (mode == "scores") {
     FollowScores(published, work, rows);
+  } else if (mode == "open") {
+    OpenDamaged(published, work);
   } else if (mode == "damage") {
     Damage(published, work, rows, static_cast<uint64_t>(number(5)), static_cast<int>(number(6)),
            argc > 7 ? argv[7] : "");

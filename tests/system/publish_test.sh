@@ -74,6 +74,7 @@ for number in $(seq 1 $((rows > 2000 ? 1 : 7)) $((last - 1))); do
   cmp <(tail --lines=+2 predicted/predictions.csv | cut --delimiter=, --fields=3) work/scores-"$number" ||
     fail "number $number: other bits than mode predict"
 done
+"$client" published opened values open || fail 'opened with damages'
 # Without some deltas it takes the next base, and goes on.
 cp --recursive published gaps
 base=$((base_every + 1))
@@ -98,7 +99,18 @@ refused() {
   expect_line 2 "$1" "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=refused "${@:2}"
 }
 refused 'publish.path: values: cannot be made' --set=publish.path=values
+refused 'publish.path: refused: the folder of a run; expected a folder for publications' --set=publish.path=refused
+refused 'publish.path: run: the folder of a run; expected a folder for publications' --set=publish.path=run
 refused 'publish.every_steps: 0; expected steps between two publications' --set=publish.every_steps=0
 refused 'base-0000000030: not the publication of this number' --set=publish.path=renamed
+# day RUN FLAGS...: its publications follow those of the day before, of which the first base's remove all.
+day() {
+  "$trainer" --experiment=tiny.textproto --set=data.path=data --set=training.warm_start.path=run/model --output_dir="$1" \
+    --set=publish.path=days --set=publish.keep_bases=1 --set=publish.base_every=1 "${@:2}"
+}
+day day1 --set=training.max_steps=6 >log 2>&1 || fail "a day: $(cat log)"
+day day2 --set=training.max_steps=6 --set=training.seed=7 >log 2>&1 || fail "the next day: $(cat log)"
+expect_line 2 'days: another run has followed this one there; expected a new folder' day day1 --resume
+day day2 --resume --set=training.max_steps=9 --set=training.seed=7 >log 2>&1 || fail "the next day goes on: $(cat log)"
 expect_line 2 '--model and --follow: expected one of them' "$server" --model=run/model --follow=published
 exit "$((failures > 0))"

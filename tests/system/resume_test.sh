@@ -3,11 +3,12 @@
 # bits of one that never stopped: every loss, every scheduled evaluation, the rates after plateaus,
 # the best weights' metrics and the state digest. Stopped by max_steps, by a signal and by kill -9;
 # gone on with from full checkpoints and from deltas. What they publish has the same bytes, too.
-# Arguments: the trainer, prepare.
+# Arguments: the trainer, prepare, slow_disk.so.
 set -uo pipefail
 
 trainer=$PWD/$1
 prepare=$PWD/$2
+slow_disk=$PWD/$3
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
@@ -69,7 +70,11 @@ same_published() {
     fail "$2: publications with other bytes than those of the run that never stopped (<): $(cat "$work/difference")"
 }
 published=$(find "$work/whole_published" -mindepth 1 -maxdepth 1 -type d | wc --lines)
-[[ $published -eq 13 ]] || fail "expected 3 bases and 10 deltas, found $published publications"
+[[ $published -eq 13 ]] || fail "expected 4 bases and 9 deltas, found $published publications"
+# The end put the best weights back: they are the last base, and the model.
+for file in dense embedding-00000-of-00001; do
+  cmp "$work"/{whole_published/base-0000000011,whole/model}/$file.safetensors || fail "the last publication is not the model"
+done
 
 # The comparison is worth something: a plateau before the first stop and one after the last, and best
 # weights that are not the last.
@@ -96,6 +101,7 @@ must_train "16 ranks to step 100" 16 "$work/a" --set=training.max_steps=100 "${p
 must_train "5 ranks to step 150" 5 "$work/a" --resume --set=training.max_steps=150 \
   --set=parallel.threads=2 --set=parallel.overlap=true "${publish[@]}"
 must_train "1 rank to the end" 1 "$work/a" --resume "${publish[@]}"
+grep --quiet 'publish.path: 10 steps since number 7' "$work/log" || fail "no line on batches that are read again"
 same_as_whole "$work/a" "16, 5, 1 ranks"
 same_published "$work/a_published" "16, 5, 1 ranks"
 # It stopped at steps where spectra are due, and measured others with the best weights put back.
@@ -174,14 +180,56 @@ must_train "after kill -9" 3 "$work/c" --resume "${publish[@]}"
 same_as_whole "$work/c" "killed"
 same_published "$work/c_published" "killed"
 # Killed between the two folders of a number: the base comes when the run is at its step again.
-rm --recursive "$work"/c_published/{base-0000000009,delta-000000001?} "$work"/c/{model,summary.json}
+rm --recursive "$work"/c_published/{base-0000000009,delta-0000000010,base-0000000011} "$work"/c/{model,summary.json}
 rm --recursive "$work"/c/checkpoints/step-0000000{180,201}
 must_train "after a base was not written" 1 "$work/c" --resume "${publish[@]}"
 same_published "$work/c_published" "without a base"
+# Killed after the last publication: the end is computed again, and compared.
+rm --recursive "$work"/c/{model,summary.json,checkpoints/step-0000000201}
+must_train "after the last publication" 1 "$work/c" --resume "${publish[@]}"
+same_published "$work/c_published" "the end again"
 expect_line 2 'holds the publications of another run' "$trainer" --experiment="$work/tiny.textproto" \
   --set=data.path="$work/data" --output_dir="$work/other" --set=training.seed=9 "${publish[@]}"
 [[ $(find "$work/c/checkpoints" -name 'step-*' | wc --lines) -le 3 ]] || fail "more than 3 checkpoints"
 [[ -z $(find "$work/c" -name '*.partial' -o -name '*.tmp') ]] || fail "something unfinished stays"
+
+# Killed while a delta, or the base beside one, is not whole: no checkpoint of its step or a later one is, either.
+publish[-1]=--set=publish.path=$work/h_published
+# kill_without NAME STEP ARGUMENT...: at that step; the publication never gets its name.
+kill_without() {
+  local name=$1 step=$2
+  shift 2
+  LD_PRELOAD=$slow_disk SLOW_RENAME=/$name "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+    --output_dir="$work/h" --set=checkpoint.every_steps=5 "${publish[@]}" "$@" >"$work/log" 2>&1 &
+  for _ in {1..600}; do
+    grep --quiet --no-messages "\"event\":\"train\",\"step\":$step," "$work/h/metrics.jsonl" && break
+    sleep 0.1
+  done
+  sleep 0.3
+  kill -KILL $!
+  wait $! 2>/dev/null
+  [[ ! -e $work/h_published/$name ]] || fail "$name got its name"
+}
+kill_without delta-0000000002 45
+mkdir "$work/h_published/base-0000000003.partial"
+kill_without base-0000000005 105 --resume
+must_train "after publications were not whole" 2 "$work/h" --resume "${publish[@]}"
+same_as_whole "$work/h" "publications that were not whole"
+same_published "$work/h_published" "publications that were not whole"
+
+# Killed while old publications are removed: what is half there has not the name of a whole one.
+LD_PRELOAD=$slow_disk SLOW_REMOVE=dense.safetensors "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
+  --output_dir="$work/o" --set=publish.every_steps=20 --set=publish.path="$work/o_published" \
+  --set=publish.base_every=2 --set=publish.keep_bases=1 --set=training.monitor.best_weights=false >"$work/log" 2>&1 &
+for _ in {1..600}; do
+  [[ -e $work/o_published/base-0000000003 ]] && break
+  sleep 0.1
+done
+sleep 0.5
+kill -KILL $!
+wait $! 2>/dev/null
+[[ -e $work/o_published/base-0000000003 && ! -e $work/o_published/delta-0000000002 ]] ||
+  fail "removed under the name of a whole one: $(ls "$work/o_published" "$work/o_published/delta-0000000002")"
 
 # Stopped by a signal: a checkpoint, and exit code 75.
 interrupt USR1 75 "$work/d" '"event":"train","step":30,'

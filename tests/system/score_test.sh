@@ -172,6 +172,9 @@ cut --fields=2-4 test.tsv | score tsv/model --input=- | probabilities |
 probabilities <libsvm_predicted/predictions.csv >expected
 cut --delimiter=' ' --fields=2- test.libsvm | score libsvm/model --input=- >unlabelled
 probabilities <unlabelled | expect_same 'libsvm without label' expected
+{ echo '# a comment'; head --lines=2 test.libsvm; echo ' # one more'; echo; } |
+  score libsvm/model --input=- --max_bad_rows=1 >commented
+expect_same 'comments and a blank line of libsvm' <(head --lines=3 libsvm_predicted/predictions.csv; echo 2,,) <commented
 sed --quiet 2p unlabelled | grep --quiet '^0,,0\.' || fail 'a missing label is not empty'
 
 # Through the C interface: one row at a time and many, on one thread and on three.
@@ -226,7 +229,7 @@ grep --quiet 'two_lines.csv:10: column 10: found a quote' score.log || fail "not
 
 # Rows that cannot be read.
 sed '4s/$/\tmore/; 900s/\t1\.0$/\tmuch/; 900s/^[01]/2/' test.tsv >bad.tsv
-expect_line 2 'bad.tsv:4: found 6 columns, expected 5; 2 bad rows so far, max_bad_rows is 0' \
+expect_line 2 'bad.tsv:4: found 6 columns, expected 5; 1 bad rows so far, max_bad_rows is 0' \
   "$trainer" --mode=predict --model=tsv/model --input=bad.tsv --output_dir=mistake
 [[ ! -e mistake/predictions.csv ]] || fail 'a failed command left predictions'
 score tsv/model --input=bad.tsv --max_bad_rows=2 --logits >answered

@@ -30,6 +30,7 @@ namespace {
 
 constexpr std::string_view kPublishedBase = "base-";
 constexpr std::string_view kPublishedDelta = "delta-";
+constexpr std::string_view kUnfinished = ".partial";
 
 std::string PublishedName(std::string_view kind, int64_t number) {
   char digits[24];
@@ -44,6 +45,14 @@ int64_t NumberOf(std::string_view kind, const std::string& name) {
   if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos) return 0;
   const int64_t number = std::stoll(digits);
   return PublishedName(kind, number) == name ? number : 0;
+}
+
+// A name is of a whole publication until the last moment.
+Status RemovePublication(const std::string& path) {
+  const std::string partial = path + std::string(kUnfinished);
+  ELASTOR_RETURN_IF_ERROR(RemoveDirectory(partial));
+  ELASTOR_RETURN_IF_ERROR(PublishDirectory(path, partial));
+  return RemoveDirectory(partial);
 }
 
 }  // namespace
@@ -66,6 +75,17 @@ StatusOr<Published> FindPublished(const std::string& folder) {
     }
   }
   return published;
+}
+
+Status RemoveUnfinishedPublications(const std::string& folder) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesIn(folder));
+  for (const std::string& name : names) {
+    if (!name.ends_with(kUnfinished)) continue;
+    const std::string whole = name.substr(0, name.size() - kUnfinished.size());
+    if (NumberOf(kPublishedBase, whole) == 0 && NumberOf(kPublishedDelta, whole) == 0) continue;
+    ELASTOR_RETURN_IF_ERROR(RemoveDirectory(folder + "/" + name));
+  }
+  return OkStatus();
 }
 
 std::string PublicationResult(const Publication& publication, int64_t step,
@@ -142,7 +162,8 @@ std::string PublicationWriter::State::PathOf(bool is_delta) const {
 
 void PublicationWriter::State::RemoveUnfinished() const {
   for (const bool is_delta : {false, true}) {
-    if (const Status removed = RemoveDirectory(PathOf(is_delta) + ".partial"); !removed.ok()) {
+    const std::string partial = PathOf(is_delta) + std::string(kUnfinished);
+    if (const Status removed = RemoveDirectory(partial); !removed.ok()) {
       LOG(WARNING) << removed.message();
     }
   }
@@ -152,7 +173,7 @@ Status PublicationWriter::State::WriteFolder(bool is_delta, RowShare* rows) {
   CheckpointMetadata of_folder = metadata;
   of_folder.publication->delta = is_delta;
   const std::string path = PathOf(is_delta);
-  const std::string partial = path + ".partial";
+  const std::string partial = path + std::string(kUnfinished);
   ELASTOR_RETURN_IF_ERROR(RemoveDirectory(partial));
   ELASTOR_RETURN_IF_ERROR(MakeOwnDirectory(partial));
   if (!is_delta && !vocabularies_from.empty() && HasVocabularies(*metadata.encoding)) {
@@ -179,10 +200,10 @@ Status PublicationWriter::State::RemoveOld() const {
       old.empty() ? *published.bases.begin() : *published.bases.upper_bound(*old.rbegin());
   for (const int64_t number : published.deltas) {
     if (number > oldest) break;
-    ELASTOR_RETURN_IF_ERROR(RemoveDirectory(folder + "/" + PublishedDeltaName(number)));
+    ELASTOR_RETURN_IF_ERROR(RemovePublication(folder + "/" + PublishedDeltaName(number)));
   }
   for (const int64_t number : old) {
-    ELASTOR_RETURN_IF_ERROR(RemoveDirectory(folder + "/" + PublishedBaseName(number)));
+    ELASTOR_RETURN_IF_ERROR(RemovePublication(folder + "/" + PublishedBaseName(number)));
   }
   return OkStatus();
 }
@@ -203,6 +224,11 @@ PublicationWriter::~PublicationWriter() {
 }
 
 bool PublicationWriter::active() const { return state_->active; }
+
+bool PublicationWriter::done() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->done;
+}
 
 Status PublicationWriter::Start(const std::string& folder, const CheckpointMetadata& metadata,
                                 const Parts& parts, const std::string& vocabularies_from,

@@ -32,6 +32,9 @@ struct Published {
 };
 // Looks for them. A folder that is not there has none. This rank only.
 StatusOr<Published> FindPublished(const std::string& folder);
+// Removes what a process that was killed has left in writing or removing publications. REQUIRES:
+// nobody writes there. This rank only.
+Status RemoveUnfinishedPublications(const std::string& folder);
 
 // Returns the hash that identifies a publication and all before it.
 std::string PublicationResult(const Publication& publication, int64_t step,
@@ -61,6 +64,8 @@ class PublicationWriter {
   Status Start(const std::string& folder, const CheckpointMetadata& metadata, const Parts& parts,
                const std::string& vocabularies_from, int64_t keep_bases);
   bool active() const;
+  // Returns whether Finish would not wait for this rank. REQUIRES: active().
+  bool done() const;
   // Waits for the thread on rank 0; ranks meet every second meanwhile. Returns its status on all
   // ranks. Collective. REQUIRES: active().
   Status Finish();

@@ -169,11 +169,6 @@ Status RowShare::Gather(StagingMemory* own, StagingMemory* whole, Communicator& 
     for (int64_t p = 0; p < kPartitions; ++p) counts.push_back(rows.first[p + 1] - rows.first[p]);
   }
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kSetup, counts));
-  std::vector<int64_t> sizes(ranks * tables);  // rows by rank and table
-  for (size_t t = 0; t < tables; ++t) {
-    sizes[communicator.rank() * tables + t] = rows_[t].first.back();
-  }
-  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kSetup, sizes));
 
   const std::vector<Rows> shares = std::exchange(rows_, std::vector<Rows>(tables));
   bytes_ = 0;
@@ -188,33 +183,51 @@ Status RowShare::Gather(StagingMemory* own, StagingMemory* whole, Communicator& 
   }
   TakeMemory(whole);
 
+  // What has arrived of a few partitions, in order of ranks; a partition's rows are all of one
+  // rank, in order.
+  std::vector<int64_t> keys, places;
+  std::vector<float> values;
   for (size_t t = 0; t < tables; ++t) {
-    const int64_t total = rows_[t].first.back();
-    const auto collect = [&](const void* from, int64_t row_bytes, void* to) {
-      std::vector<int64_t> send(ranks, 0), receive(ranks, 0);
-      send[0] = shares[t].first.back() * row_bytes;
-      for (int r = 0; r < ranks && root; ++r) receive[r] = sizes[r * tables + t] * row_bytes;
-      return communicator.AllToAllV(Phase::kSetup, from, send, to, receive);
-    };
-    // A partition's rows are all on one rank, in order.
-    std::vector<int64_t> keys(total);
-    ELASTOR_RETURN_IF_ERROR(collect(shares[t].keys, sizeof(int64_t), keys.data()));
-    std::vector<int64_t> next(rows_[t].first.begin(), rows_[t].first.end() - 1);
-    std::vector<int64_t> places(total);
-    for (int64_t i = 0; i < total; ++i) {
-      places[i] = next[keys[i] % kPartitions]++;
-      rows_[t].keys[places[i]] = keys[i];
-    }
-    for (size_t c = 0; c < tables_[t].columns.size(); ++c) {
-      const int64_t width = tables_[t].columns[c].width;
-      std::vector<float> values(total * width);
-      ELASTOR_RETURN_IF_ERROR(collect(shares[t].columns[c],
-                                      width * static_cast<int64_t>(sizeof(float)), values.data()));
+    const int64_t* const rows_of = counts.data() + t * kPartitions;  // by partition
+    const int64_t most = std::max(int64_t{1}, kMaxPieceBytes / RowBytes(static_cast<int>(t)));
+    for (Range part = {0, 0}; part.begin < kPartitions; part.begin = part.end) {
+      int64_t total = 0;
+      while (part.end < kPartitions && (total == 0 || total + rows_of[part.end] <= most)) {
+        total += rows_of[part.end++];
+      }
+      if (total == 0) continue;
+      const Range own_rows = {shares[t].first[part.begin], shares[t].first[part.end]};
+      std::vector<int64_t> arriving(ranks, 0);  // rows
+      arriving[communicator.rank()] = own_rows.size();
+      ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kSetup, arriving));
+      if (!root) total = 0;
+      const auto collect = [&](const auto* from, int64_t width, auto* to) {
+        const int64_t row_bytes = width * static_cast<int64_t>(sizeof(*from));
+        std::vector<int64_t> send(ranks, 0), receive(ranks, 0);
+        send[0] = own_rows.size() * row_bytes;
+        for (int r = 0; r < ranks && root; ++r) receive[r] = arriving[r] * row_bytes;
+        to->resize(total * width);
+        return communicator.AllToAllV(Phase::kSetup, from + own_rows.begin * width, send,
+                                      to->data(), receive);
+      };
+      ELASTOR_RETURN_IF_ERROR(collect(shares[t].keys, 1, &keys));
+      places.resize(total);
+      std::vector<int64_t> next(rows_[t].first.begin() + part.begin,
+                                rows_[t].first.begin() + part.end);
       for (int64_t i = 0; i < total; ++i) {
-        std::copy_n(values.data() + i * width, width, rows_[t].columns[c] + places[i] * width);
+        places[i] = next[keys[i] % kPartitions - part.begin]++;
+        rows_[t].keys[places[i]] = keys[i];
+      }
+      for (size_t c = 0; c < tables_[t].columns.size(); ++c) {
+        const int64_t width = tables_[t].columns[c].width;
+        ELASTOR_RETURN_IF_ERROR(collect(shares[t].columns[c], width, &values));
+        for (int64_t i = 0; i < total; ++i) {
+          std::copy_n(values.data() + i * width, width, rows_[t].columns[c] + places[i] * width);
+        }
       }
     }
   }
+  *own = StagingMemory();
   return OkStatus();
 }
 

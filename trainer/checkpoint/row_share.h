@@ -45,7 +45,8 @@ class RowShare {
   // Copies all rows into `staging`, which outlives the share and has no other user.
   void Copy(StagingMemory* staging);
   // Copies the rows of all ranks to rank 0, whose share is then that of a lone rank; other ranks'
-  // are empty. Both memories are used like `staging`. Collective.
+  // are empty. Both memories are used like `staging`; with several ranks, own's is free again at
+  // the end. Beside them it takes some kMaxPieceBytes. Collective.
   Status Gather(StagingMemory* own, StagingMemory* whole, Communicator& communicator);
 
   // The share's tables, as they appear in the manifest.

@@ -46,6 +46,9 @@ constexpr Magic kMagics[] = {
     {0, "\x80\4\x95"sv, {"a Python pickle", "export it as CSV"}},
     {0, "SQLite format 3\0"sv, {"an SQLite database", "export it as CSV"}},
     {0, "version https://git-lfs"sv, {"a pointer of Git LFS", "fetch the file with git lfs pull"}},
+    {0, "\xff\xfe\0\0"sv, {"UTF-32 text", "convert it with iconv -f UTF-32 -t UTF-8"}},
+    {0, "\0\0\xfe\xff"sv, {"UTF-32 text", "convert it with iconv -f UTF-32 -t UTF-8"}},
+    {0, "\xff\xff\xff\xff"sv, {"an Arrow stream", "write it as an Arrow file (Feather version 2)"}},
     {0, "\xff\xfe"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
     {0, "\xfe\xff"sv, {"UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"}},
 };
@@ -74,6 +77,29 @@ std::string_view WithoutComments(std::string_view head) {
   }
 }
 
+// Texts without a byte order mark.
+constexpr FileKind kWide[] = {{"UTF-32 text", "convert it with iconv -f UTF-32LE -t UTF-8"},
+                              {"UTF-32 text", "convert it with iconv -f UTF-32BE -t UTF-8"},
+                              {"UTF-16 text", "convert it with iconv -f UTF-16LE -t UTF-8"},
+                              {"UTF-16 text", "convert it with iconv -f UTF-16BE -t UTF-8"}};
+
+// The kind of a text whose characters have two or four bytes, nearly all but one of them zero.
+const FileKind* WideKind(std::string_view head) {
+  constexpr size_t kLeastBytes = 16, kUnit = 4;
+  if (head.size() < kLeastBytes) return nullptr;
+  size_t zeros[kUnit] = {};
+  for (size_t i = 0; i < head.size(); ++i) zeros[i % kUnit] += head[i] == '\0';
+  const auto is_zero = [&](size_t place) { return 10 * zeros[place] > 9 * (head.size() / kUnit); };
+  const auto is_text = [&](size_t place) { return zeros[place] == 0; };
+  if (is_text(0) && is_zero(1) && is_zero(2) && is_zero(3)) return &kWide[0];
+  if (is_zero(0) && is_zero(1) && is_zero(2) && is_text(3)) return &kWide[1];
+  if (is_text(0) && is_zero(1) && is_text(2) && is_zero(3)) return &kWide[2];
+  if (is_zero(0) && is_text(1) && is_zero(2) && is_text(3)) return &kWide[3];
+  return nullptr;
+}
+
+constexpr FileKind kCutParquet = {"the first bytes of a Parquet file",
+                                  "copy or download the file again"};
 constexpr FileKind kZeros = {"zero bytes", "copy or download the file again"};
 
 }  // namespace
@@ -116,7 +142,9 @@ const FileKind* KindOfFile(std::string_view head) {
       return &magic.kind;
     }
   }
+  if (head == kParquet.substr(0, 4)) return &kCutParquet;
   if (BeginsDocument(WithoutComments(head))) return &kPage;
+  if (const FileKind* const wide = WideKind(head)) return wide;
   const bool zeros = !head.empty() && head.find_first_not_of('\0') == std::string_view::npos;
   return zeros ? &kZeros : nullptr;
 }

@@ -9,22 +9,30 @@
 namespace elastor {
 namespace {
 
+using Warn = std::function<void(const std::string&)>;
+
 bool IsThere(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
 }
 
-std::vector<std::string> FilesIn(const std::string& folder) {
+// Appends the files in a folder, in order of their names.
+void AddFilesIn(const std::string& folder, const Warn& warn, std::vector<std::string>* inputs) {
   std::vector<std::string> files;
+  size_t folders = 0;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file(error) && name[0] != '.' && name[0] != '_') {
-      files.push_back(entry.path().string());
-    }
+    if (name[0] == '.' || name[0] == '_') continue;
+    if (entry.is_regular_file(error)) files.push_back(entry.path().string());
+    folders += entry.is_directory(error);
   }
   std::ranges::sort(files);
-  return files;
+  if (files.empty()) files.push_back(folder);
+  if (folders > 0 && files[0] != folder && warn) {
+    warn(folder + ": the files in its folders are not read; '" + folder + "/*/*' stands for them");
+  }
+  inputs->insert(inputs->end(), files.begin(), files.end());
 }
 
 std::vector<std::string> FilesLike(const std::string& pattern) {
@@ -37,22 +45,24 @@ std::vector<std::string> FilesLike(const std::string& pattern) {
   return files;
 }
 
-// The files that a path stands for.
-std::vector<std::string> FilesOf(const std::string& path) {
+// Appends the files that a path stands for.
+void AddFilesOf(const std::string& path, const Warn& warn, std::vector<std::string>* inputs) {
   std::error_code error;
-  std::vector<std::string> files;
-  if (std::filesystem::is_directory(path, error)) {
-    files = FilesIn(path);
-  } else if (!IsThere(path) && path.find_first_of("*?[") != path.npos) {
-    files = FilesLike(path);
+  std::vector<std::string> found;
+  if (!IsThere(path) && path.find_first_of("*?[") != path.npos) found = FilesLike(path);
+  if (found.empty()) found.push_back(path);
+  for (const std::string& file : found) {
+    if (std::filesystem::is_directory(file, error)) {
+      AddFilesIn(file, warn, inputs);
+    } else {
+      inputs->push_back(file);
+    }
   }
-  if (files.empty()) files.push_back(path);
-  return files;
 }
 
 }  // namespace
 
-std::vector<std::string> ListedInputs(const std::string& text) {
+std::vector<std::string> ListedInputs(const std::string& text, const Warn& warn) {
   std::vector<std::string> inputs;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
@@ -65,8 +75,7 @@ std::vector<std::string> ListedInputs(const std::string& text) {
       }
     }
     if (end > begin) {
-      const std::vector<std::string> files = FilesOf(text.substr(begin, end - begin));
-      inputs.insert(inputs.end(), files.begin(), files.end());
+      AddFilesOf(text.substr(begin, end - begin), warn, &inputs);
     }
     begin = end + 1;
   }

@@ -45,8 +45,11 @@ Status CheckInputFile(const std::string& path) {
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return SystemError(path, "stat");
   if (S_ISREG(facts.st_mode)) return OkStatus();
-  return UserError(path + (S_ISDIR(facts.st_mode) ? ": is a folder" : ": is a pipe or a device") +
-                   ", expected a file, as it may be read again");
+  if (S_ISDIR(facts.st_mode)) {
+    return UserError(StrCat(path, ": is a folder, expected a file; '", path,
+                            "/*/*' stands for the files in its folders"));
+  }
+  return UserError(path + ": is a pipe or a device, expected a file, as it may be read again");
 }
 
 TextSource::TextSource(std::string path) : path_(std::move(path)) {}

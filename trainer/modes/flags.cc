@@ -20,7 +20,7 @@ DEFINE_string(
     "model scores by itself, without --experiment; the predictions go to stdout, or to "
     "--output_dir");
 DEFINE_int64(max_bad_rows, -1,
-             "with --input: more bad rows than this end the program; -1: as the schema says");
+             "with --input: more bad rows than this end the program; left out: as the schema says");
 DEFINE_string(
     split, "validation",
     "what the model is evaluated on: validation or test; but for --mode=train also train, "

@@ -1,5 +1,7 @@
 #include "trainer/modes/invocation.h"
 
+#include <gflags/gflags.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -134,9 +136,9 @@ Status CheckValues(const Mode& mode) {
     return UserError(StrCat("--device=", FLAGS_device, ": --mode=", mode.name,
                             " computes on the CPU; expected cpu"));
   }
-  if (FLAGS_max_bad_rows < -1) {
+  if (FLAGS_max_bad_rows < 0 && !gflags::GetCommandLineFlagInfoOrDie("max_bad_rows").is_default) {
     return UserError(StrCat("--max_bad_rows=", FLAGS_max_bad_rows,
-                            ": expected 0 or more, or -1: as the schema says"));
+                            ": expected 0 or more; left out: as the schema says"));
   }
   return OkStatus();
 }

@@ -95,12 +95,13 @@ Status Inputs::OpenText(Input* input) {
 
 // How many rows a chunk has follows from the footer alone.
 Status Inputs::OpenParts(Input* input, const Schema& schema) {
-  constexpr int64_t kMostChunkRows = 1 << 16, kValueBytes = 4, kMostRows = int64_t{1} << 46;
+  constexpr int64_t kMostChunkRows = 1 << 16, kMostRows = int64_t{1} << 46;
   ELASTOR_ASSIGN_OR_RETURN(input->table, OpenTable(input->path));
-  ELASTOR_ASSIGN_OR_RETURN(TableColumns columns, ChooseColumns(schema, *input->table, input->path));
-  input->columns = std::move(columns.places);
-  input->as_numbers = std::move(columns.as_numbers);
-  input->header = std::move(columns.header);
+  ELASTOR_ASSIGN_OR_RETURN(const TableColumns columns,
+                           ChooseColumns(schema, *input->table, input->path));
+  input->columns = columns.places;
+  input->as_numbers = columns.as_numbers;
+  input->header = columns.header;
   std::vector<TableGroup> groups = input->table->groups;
   if (groups.empty()) groups.emplace_back();
   int64_t rows = 0, chunks = 0;
@@ -111,16 +112,11 @@ Status Inputs::OpenParts(Input* input, const Schema& schema) {
     rows += group.rows;
   }
   for (size_t i = 0; i < groups.size(); ++i) {
-    // Values of dictionaries are longer in memory than in the file.
-    const int64_t row_bytes =
-        std::max<int64_t>(kValueBytes * std::ssize(input->columns),
-                          groups[i].bytes / std::max<int64_t>(groups[i].rows, 1));
     auto part = std::make_unique<Part>();
     part->input = static_cast<uint32_t>(inputs_.size());
     part->group = static_cast<int>(i);
     part->rows = groups[i].rows;
-    part->chunk_rows =
-        std::clamp<int64_t>(chunk_bytes_ / std::max<int64_t>(row_bytes, 1), 1, kMostChunkRows);
+    part->chunk_rows = ChunkRows(groups[i], columns, chunk_bytes_, kMostChunkRows);
     part->first = part->next = static_cast<uint32_t>(chunks);
     part->file_bytes = static_cast<int64_t>(static_cast<double>(input->file_bytes) *
                                             static_cast<double>(part->rows) /
@@ -215,7 +211,9 @@ Status Inputs::ReadTable(Part* part, TextChunk* chunk, ParsedChunk* parsed) cons
   parsed->text.clear();
   parsed->table.rows = 0;
   part->rows_taken += rows;
-  part->consumed = part->file_bytes * part->rows_taken / std::max<int64_t>(part->rows, 1);
+  part->consumed = static_cast<int64_t>(static_cast<double>(part->file_bytes) *
+                                        static_cast<double>(part->rows_taken) /
+                                        static_cast<double>(std::max<int64_t>(part->rows, 1)));
   chunk->text_at = 0;
   if (rows == 0) return OkStatus();
   std::string wrong;

@@ -7,7 +7,8 @@
 #include <compare>
 #include <cstdio>
 #include <cstring>
-#include <unordered_map>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "core/base/random.h"
@@ -22,21 +23,22 @@
 namespace elastor {
 namespace {
 
-constexpr uint8_t kUnknownSplit = 3;  // until all rows are counted
+constexpr uint32_t kUnknownSplit = 3;  // until all rows are counted
 constexpr const char* kSuffixes[] = {".rows", ".times", ".unordered", ".draws"};
 
 using UserHash = std::array<uint64_t, 2>;  // XXH3-128 of the text; zeros: the row has no user
 
 // A row of the log. A positive one's text has its item and what stands beside it; if the row lacks
-// the item, it has no text.
+// the item, it has no text. Rows of a user follow one another, and alike ones of all users, too.
+// The place in the files comes last in the order: no two rows have the same.
 struct LoggedRow {
   UserHash user = {};
   int64_t time = 0;
+  uint64_t text_hash = 0;  // XXH3-64; 0: there is no text
   uint32_t input = 0, chunk = 0, record = 0;
   uint32_t row = 0;    // of the chunk's good ones
   uint32_t bytes = 0;  // of text
-  uint8_t split = 0;
-  uint8_t unused[3] = {};
+  uint32_t split = 0;
 
   size_t text_bytes() const { return bytes; }
   auto operator<=>(const LoggedRow&) const = default;
@@ -84,7 +86,7 @@ class LogCollector {
   template <typename Visit>
   Status Merge(const Visit& visit) {
     return rows_.Merge(source_.memory_bytes / 4, [&](LoggedRow row, std::string_view text) {
-      if (row.split == kUnknownSplit) row.split = static_cast<uint8_t>(SplitOf(row));
+      if (row.split == kUnknownSplit) row.split = static_cast<uint32_t>(SplitOf(row));
       return visit(row, text);
     });
   }
@@ -97,7 +99,7 @@ class LogCollector {
 
  private:
   // The split as far as a row tells it, or its input.
-  uint8_t SplitBefore(uint32_t input, const ParsedChunk& parsed, int64_t row) const;
+  uint32_t SplitBefore(uint32_t input, const ParsedChunk& parsed, int64_t row) const;
   int SplitOf(const LoggedRow& row) const;
   Status FindSplits();
 
@@ -114,12 +116,12 @@ class LogCollector {
   std::vector<std::vector<int64_t>> first_rows_;
 };
 
-uint8_t LogCollector::SplitBefore(uint32_t input, const ParsedChunk& parsed, int64_t row) const {
+uint32_t LogCollector::SplitBefore(uint32_t input, const ParsedChunk& parsed, int64_t row) const {
   const size_t train = options_.inputs.size();
   const size_t validation = options_.validation_inputs.size();
   if (input >= train) return input < train + validation ? 1 : 2;
   if (plan_.split_by_hash) {
-    return static_cast<uint8_t>(SplitOfHash(plan_.schema.split(), parsed.split_hashes[row]));
+    return static_cast<uint32_t>(SplitOfHash(plan_.schema.split(), parsed.split_hashes[row]));
   }
   return plan_.stores_splits ? kUnknownSplit : 0;
 }
@@ -162,6 +164,7 @@ Status LogCollector::Run() {
       if (parsed.labels[i] == 1 && !item.empty()) {
         for (size_t j = 1; j < columns; ++j) PutText(parsed.TextOf(events[j]), &text);
       }
+      row.text_hash = text.empty() ? 0 : XXH3_64bits(text.data(), text.size());
       row.bytes = static_cast<uint32_t>(text.size());
       rows[thread].Add(row, text);
       if (needs_times) times[thread].Add({row.time}, "");
@@ -198,40 +201,57 @@ Status LogCollector::FindSplits() {
   return OkStatus();
 }
 
-// The items of positive training rows, by number.
+// Compares sized texts one after another.
+bool AreSmaller(std::string_view a, std::string_view b) {
+  while (!a.empty()) {
+    const std::string_view first = TakeText(&a), second = TakeText(&b);
+    if (first != second) return first < second;
+  }
+  return false;
+}
+
+// The items of positive training rows, numbered in the order of their texts.
 class Candidates {
  public:
   explicit Candidates(const Negatives& plan) : plan_(plan) {}
 
   // Adds a positive training row.
-  void Add(const LoggedRow& row, int64_t record, std::string_view text) {
+  void Add(const LoggedRow& row, std::string_view text) {
     const std::string_view item = TakeText(&text);
-    const uint32_t number = numbers_.Add(item);
+    const uint32_t added = added_.Add(item);
     text_bytes_ += SizeBytes(item.size());
-    if (number == counts_.size()) {
+    if (added == counts_.size()) {
       text_bytes_ += static_cast<int64_t>(item.size());
       counts_.push_back(0);
       texts_.emplace_back(item);
       if (plan_.beside_size() > 0) earliest_.emplace_back();
     }
-    ++counts_[number];
+    ++counts_[added];
     if (plan_.beside_size() == 0) return;
-    Earliest& earliest = earliest_[number];
-    const std::pair<int64_t, int64_t> at(row.time, record);
-    if (counts_[number] > 1 && earliest.at < at) return;
+    Earliest& earliest = earliest_[added];
+    if (counts_[added] > 1) {
+      if (row.time > earliest.time) return;
+      if (row.time == earliest.time && !AreSmaller(text, earliest.beside)) return;
+    }
     text_bytes_ += std::ssize(text) - std::ssize(earliest.beside);
-    earliest = {at, std::string(text)};
+    earliest = {row.time, std::string(text)};
   }
 
   // Once all rows are added.
   void End(DrawnItems* items) {
-    for (size_t i = 0; i < counts_.size(); ++i) {
-      items->Add(texts_[i]);
+    std::vector<uint32_t> order(counts_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {},
+                      [this](uint32_t added) { return std::string_view(texts_[added]); });
+    numbers_.resize(order.size());
+    for (const uint32_t added : order) {
+      numbers_[added] = static_cast<uint32_t>(ends_.size());
+      items->Add(texts_[added]);
       if (plan_.beside_size() > 0) {
-        std::string_view beside = earliest_[i].beside;
+        std::string_view beside = earliest_[added].beside;
         while (!beside.empty()) items->Add(TakeText(&beside));
       }
-      total_ += plan_.by() == Negatives::UNIFORM ? 1 : counts_[i];
+      total_ += plan_.by() == Negatives::UNIFORM ? 1 : counts_[added];
       ends_.push_back(total_);
     }
     texts_ = {};
@@ -240,12 +260,16 @@ class Candidates {
   }
 
   int64_t bytes() const {
-    constexpr int64_t kItem = sizeof(std::string) + 2 * sizeof(uint64_t);
+    constexpr int64_t kItem = sizeof(std::string) + 2 * sizeof(uint64_t) + 2 * sizeof(uint32_t);
     const auto beside = static_cast<int64_t>(earliest_.size() * sizeof(Earliest));
-    return numbers_.bytes() + kItem * std::ssize(counts_) + beside + 2 * text_bytes_;
+    return added_.bytes() + kItem * std::ssize(counts_) + beside + 2 * text_bytes_;
   }
-  int64_t size() const { return numbers_.size(); }
-  int64_t Find(std::string_view item) const { return numbers_.Find(item); }  // -1: not one
+  int64_t size() const { return added_.size(); }
+  // Returns the item's number; -1: it is not one.
+  int64_t Find(std::string_view item) const {
+    const int64_t added = added_.Find(item);
+    return added < 0 ? -1 : int64_t{numbers_[added]};
+  }
   uint64_t total() const { return total_; }
   // Returns the item whose share of [0, total) has `place`.
   uint32_t At(uint64_t place) const {
@@ -256,16 +280,17 @@ class Candidates {
 
  private:
   struct Earliest {
-    std::pair<int64_t, int64_t> at;  // time and record
+    int64_t time = 0;
     std::string beside;
   };
 
   const Negatives& plan_;
-  Vocabulary numbers_;
+  Vocabulary added_;  // in the order of Add
   std::vector<uint64_t> counts_;
   std::vector<std::string> texts_;
   std::vector<Earliest> earliest_;
   int64_t text_bytes_ = 0;
+  std::vector<uint32_t> numbers_;  // by place in added_
   std::vector<uint64_t> ends_;
   uint64_t total_ = 0;
 };
@@ -276,25 +301,30 @@ class Drawer {
   Drawer(const Negatives& plan, const Candidates& candidates)
       : candidates_(candidates),
         most_(static_cast<size_t>(plan.per_positive())),
-        key_(MakeRandomKey(static_cast<uint64_t>(plan.seed()), RandomPurpose::kDataOrder,
-                           HashName("negatives"))) {}
+        key_(MakeRandomKey(static_cast<uint64_t>(plan.seed()), RandomPurpose::kNegatives, 0)) {}
 
   struct Row {
     int64_t record;
-    uint64_t key;  // of the random numbers; rows that are alike have it in common
-    uint8_t split;
-    bool is_positive;
+    uint64_t key;         // of the random numbers; alike rows have it in common
+    uint32_t occurrence;  // among the alike rows of its split
+    uint32_t split;
   };
 
+  // Adds a positive row. REQUIRES: alike rows follow one another, also across End.
   void Add(const LoggedRow& row, int64_t record, std::string_view text) {
-    rows_.push_back({record, 0, row.split, !text.empty()});
-    if (text.empty()) return;
-    const std::string_view item = TakeText(&text);
-    const uint64_t of_item = XXH3_64bits(item.data(), item.size());
-    const uint64_t parts[] = {row.user[0], row.user[1], static_cast<uint64_t>(row.time), of_item};
-    rows_.back().key = XXH3_64bits(parts, sizeof parts);
-    const int64_t number = candidates_.Find(item);
+    const uint64_t parts[] = {row.user[0], row.user[1], static_cast<uint64_t>(row.time),
+                              row.text_hash};
+    const uint64_t key = XXH3_64bits(parts, sizeof parts);
+    if (key != last_key_) alike_ = {};
+    last_key_ = key;
+    rows_.push_back({record, key, alike_[row.split]++, row.split});
+    const int64_t number = candidates_.Find(TakeText(&text));
     if (number >= 0) own_.emplace_back(static_cast<uint32_t>(number), row.split);
+  }
+  // Of the rows since the last End, and of what it needs for them.
+  int64_t bytes() const {
+    return std::ssize(rows_) * int64_t{sizeof(Row)} +
+           std::ssize(own_) * int64_t{sizeof(own_[0]) + sizeof(Gap)};
   }
 
   // Calls visit(row, items) for the rows since the last call.
@@ -302,13 +332,16 @@ class Drawer {
   Status End(const Visit& visit) {
     // Of an item, the earliest split stays.
     std::ranges::sort(own_);
-    const auto same = std::ranges::unique(own_, {}, &std::pair<uint32_t, uint8_t>::first);
+    const auto same = std::ranges::unique(own_, {}, &std::pair<uint32_t, uint32_t>::first);
     own_.erase(same.begin(), own_.end());
-    std::unordered_map<uint64_t, uint32_t> alike;
-    for (const Row& row : rows_) {
-      drawn_.clear();
-      if (row.is_positive) Draw(row, alike[row.key]++);
-      ELASTOR_RETURN_IF_ERROR(visit(row, drawn_));
+    for (uint32_t split = 0; split < 3; ++split) {
+      if (std::ranges::find(rows_, split, &Row::split) == rows_.end()) continue;
+      LeaveOut(split);
+      for (const Row& row : rows_) {
+        if (row.split != split) continue;
+        Draw(row);
+        ELASTOR_RETURN_IF_ERROR(visit(row, drawn_));
+      }
     }
     rows_.clear();
     own_.clear();
@@ -317,58 +350,72 @@ class Drawer {
   int64_t short_rows() const { return short_rows_; }
 
  private:
-  bool IsOwn(uint32_t item, uint8_t split) const {
-    const auto at = std::ranges::lower_bound(own_, item, {}, &std::pair<uint32_t, uint8_t>::first);
-    return at != own_.end() && at->first == item && at->second <= split;
+  // The candidates that are left for the user have shares of [0, left_), in their order. An item of
+  // the user is a gap between them.
+  struct Gap {
+    uint64_t at;       // in [0, left_]
+    uint64_t skipped;  // weight of this gap and all before it
+  };
+  // The share of an item that is drawn.
+  struct Share {
+    uint64_t begin;  // in [0, left_)
+    uint64_t weight;
+  };
+
+  // Leaves out the user's items of the split and earlier ones.
+  void LeaveOut(uint32_t split) {
+    gaps_.clear();
+    uint64_t skipped = 0;
+    for (const auto& [item, own_split] : own_) {
+      if (own_split > split) continue;
+      const uint64_t at = candidates_.begin(item) - skipped;
+      skipped += candidates_.weight(item);
+      gaps_.push_back({at, skipped});
+    }
+    left_ = candidates_.total() - skipped;
   }
 
-  void Draw(const Row& row, uint32_t occurrence) {
-    for (uint32_t attempt = 0; drawn_.size() < most_; ++attempt) {
-      const PhiloxBlock bits =
-          Philox(key_, {static_cast<uint32_t>(row.key), static_cast<uint32_t>(row.key >> 32),
-                        occurrence, attempt});
-      const uint64_t random = uint64_t{bits[0]} << 32 | bits[1];
-      if (attempt < kAttempts * most_) {
-        const uint32_t item = candidates_.At(Below(random, candidates_.total()));
-        if (!IsOwn(item, row.split) && std::ranges::count(drawn_, item) == 0) {
-          drawn_.push_back(item);
-        }
-      } else if (!DrawExactly(row.split, random)) {
+  void Draw(const Row& row) {
+    drawn_.clear();
+    shares_.clear();
+    uint64_t left = left_;
+    while (drawn_.size() < most_) {
+      if (left == 0) {
         ++short_rows_;
         return;
       }
+      const PhiloxBlock bits =
+          Philox(key_, {static_cast<uint32_t>(row.key), static_cast<uint32_t>(row.key >> 32),
+                        row.occurrence, 4 * static_cast<uint32_t>(drawn_.size()) + row.split});
+      uint64_t place = Below(uint64_t{bits[0]} << 32 | bits[1], left);
+      for (const Share& share : shares_) {
+        if (share.begin <= place) place += share.weight;
+      }
+      const auto gap = std::ranges::upper_bound(gaps_, place, {}, &Gap::at);
+      const uint64_t skipped = gap == gaps_.begin() ? 0 : std::prev(gap)->skipped;
+      const uint32_t item = candidates_.At(place + skipped);
+      const Share share = {candidates_.begin(item) - skipped, candidates_.weight(item)};
+      shares_.insert(std::ranges::upper_bound(shares_, share.begin, {}, &Share::begin), share);
+      left -= share.weight;
+      drawn_.push_back(item);
     }
-  }
-
-  // Draws from the items that are left. The user has the most popular ones, or nearly all.
-  bool DrawExactly(uint8_t split, uint64_t random) {
-    std::vector<uint32_t> taken = drawn_;
-    for (const auto& [item, own_split] : own_) {
-      if (own_split <= split) taken.push_back(item);
-    }
-    std::ranges::sort(taken);
-    uint64_t left = candidates_.total();
-    for (const uint32_t item : taken) left -= candidates_.weight(item);
-    if (left == 0) return false;
-    uint64_t place = Below(random, left);
-    for (const uint32_t item : taken) {
-      if (candidates_.begin(item) <= place) place += candidates_.weight(item);
-    }
-    drawn_.push_back(candidates_.At(place));
-    return true;
   }
 
   static uint64_t Below(uint64_t random, uint64_t end) {
     return static_cast<uint64_t>(static_cast<unsigned __int128>(random) * end >> 64);
   }
 
-  static constexpr size_t kAttempts = 16;  // a negative, before what is taken is left out
   const Candidates& candidates_;
   const size_t most_;
   const uint64_t key_;
+  uint64_t last_key_ = 0;
+  std::array<uint32_t, 3> alike_ = {};  // rows with last_key_, by split
   std::vector<Row> rows_;
-  std::vector<std::pair<uint32_t, uint8_t>> own_;  // the user's positive items and their splits
+  std::vector<std::pair<uint32_t, uint32_t>> own_;  // the user's positive items and their splits
+  std::vector<Gap> gaps_;
+  uint64_t left_ = 0;
   std::vector<uint32_t> drawn_;
+  std::vector<Share> shares_;  // of what is drawn, ascending
   int64_t short_rows_ = 0;
 };
 
@@ -377,8 +424,8 @@ Status Damaged(const std::string& path) {
 }
 
 // Writes what is drawn, in the order of records. Each takes StrideOf(most) bytes.
-Status WriteDraws(ExternalSort<DrawHead>* sorted, int64_t records, uint32_t most,
-                  int64_t memory_bytes, WorkFile* file) {
+Status WriteDraws(const std::string& path, ExternalSort<DrawHead>* sorted, int64_t records,
+                  uint32_t most, int64_t memory_bytes, WorkFile* file) {
   Appender all(file);
   std::string bytes(StrideOf(most), '\0');
   int64_t next = 0;
@@ -390,7 +437,7 @@ Status WriteDraws(ExternalSort<DrawHead>* sorted, int64_t records, uint32_t most
   ELASTOR_RETURN_IF_ERROR(
       sorted->Merge(memory_bytes, [&](const DrawHead& head, std::string_view items) -> Status {
         if (head.record < next || head.record >= records || head.items > most) {
-          return MachineError("working files of negatives: damaged; begin anew with --restart");
+          return Damaged(path);
         }
         ELASTOR_RETURN_IF_ERROR(skip_to(head.record));
         const uint32_t numbers[] = {head.split, head.items};
@@ -434,20 +481,25 @@ StatusOr<std::unique_ptr<DrawnNegatives>> DrawnNegatives::Make(const PrepareOpti
                        row.chunk + 1 < made->first_records_[row.input].size();
     return known ? made->first_records_[row.input][row.chunk] + row.record : records;
   };
-  if (options.progress) options.progress({"counting items", 0, 0, 0});
+  int64_t done = 0;
+  const auto show = [&](const char* phase, int64_t of) {
+    constexpr int64_t kRows = 1 << 14;
+    if (done++ % kRows > 0 || !options.progress) return;
+    options.progress({phase, double(done - 1) / double(std::max<int64_t>(of, 1)), done - 1, 0});
+  };
   const Negatives& negatives = plan.schema.negatives();
   Candidates candidates(negatives);
   std::array<int64_t, 3> rows = {};
   int64_t first = 0, last = 0;
   ELASTOR_RETURN_IF_ERROR(log.Merge([&](const LoggedRow& row, std::string_view text) -> Status {
-    const int64_t record = record_of(row);
-    if (record >= records || row.split > 2) return Damaged(path);
+    if (record_of(row) >= records || row.split > 2) return Damaged(path);
+    show("counting items", records);
     const bool is_first = rows[0] + rows[1] + rows[2] == 0;
     first = is_first ? row.time : std::min(first, row.time);
     last = is_first ? row.time : std::max(last, row.time);
     ++rows[row.split];
     if (row.split > 0 || text.empty()) return OkStatus();
-    candidates.Add(row, record, text);
+    candidates.Add(row, text);
     if (candidates.bytes() <= source.memory_bytes / 2) return OkStatus();
     return UserError(StrCat("negatives: ", candidates.size(), " items of `of` take more than ",
                             source.memory_bytes >> 21,
@@ -459,12 +511,13 @@ StatusOr<std::unique_ptr<DrawnNegatives>> DrawnNegatives::Make(const PrepareOpti
                      "; expected some, whose items are drawn");
   }
   candidates.End(&made->items_);
-  if (options.progress) options.progress({"drawing negatives", 0, 0, 0});
+  done = 0;
   ExternalSort<DrawHead> draws(files[2].get());
   Drawer drawer(negatives, candidates);
   {
     ExternalSort<DrawHead>::Batch batch(source.memory_bytes / 4);
     const auto add = [&](const Drawer::Row& row, const std::vector<uint32_t>& items) -> Status {
+      show("drawing negatives", records);
       const DrawHead head = {row.record, row.split, static_cast<uint32_t>(items.size())};
       batch.Add(head, {reinterpret_cast<const char*>(items.data()), head.text_bytes()});
       return batch.full() ? draws.Spill(&batch) : OkStatus();
@@ -474,8 +527,13 @@ StatusOr<std::unique_ptr<DrawnNegatives>> DrawnNegatives::Make(const PrepareOpti
       // Rows without a user have nothing in common.
       if (row.user != user || user == UserHash()) ELASTOR_RETURN_IF_ERROR(drawer.End(add));
       user = row.user;
+      if (text.empty()) return add({record_of(row), 0, 0, row.split}, {});
       drawer.Add(row, record_of(row), text);
-      return OkStatus();
+      if (drawer.bytes() <= source.memory_bytes / 4) return OkStatus();
+      return UserError(
+          StrCat("negatives: the rows of one user take more than ", source.memory_bytes >> 22,
+                 " MiB, a quarter of --memory_gib; expected a larger --memory_gib, or a "
+                 "missing value (null) where the user is not known"));
     }));
     ELASTOR_RETURN_IF_ERROR(drawer.End(add));
     ELASTOR_RETURN_IF_ERROR(draws.Spill(&batch));
@@ -485,7 +543,7 @@ StatusOr<std::unique_ptr<DrawnNegatives>> DrawnNegatives::Make(const PrepareOpti
                         made->most_, ", as their users have all other items"));
   }
   ELASTOR_RETURN_IF_ERROR(
-      WriteDraws(&draws, records, made->most_, source.memory_bytes / 4, made->draws_.get()));
+      WriteDraws(path, &draws, records, made->most_, source.memory_bytes / 4, made->draws_.get()));
   for (int i = 0; i < 3; ++i) {
     files[i].reset();
     std::remove((path + kSuffixes[i]).c_str());

@@ -19,13 +19,15 @@ namespace elastor {
 
 // The negatives of all positive rows of a log. The items of positive training rows are candidates;
 // a row's are those that its user has in no positive row of the same split or an earlier one. They
-// are drawn without replacement, with random numbers that depend on the seed, the user, the time
-// and the item, not on the row's place in the files. So rows of later splits change none.
+// are drawn without replacement, with random numbers that depend on the seed, the split, the user,
+// the time, the item and what stands beside it, not on the row's place in the files; alike rows of
+// a split are numbered. So rows of later splits change none.
 class DrawnNegatives {
  public:
   // Reads all inputs once, and makes working files whose names begin with `path`. User error on an
   // unreadable input, on more than max_bad_rows bad rows, without a positive training row, on more
-  // items than half of the memory holds, or when a split by time has no rows.
+  // items than half of the memory holds or more rows of a user than a quarter, or when a split by
+  // time has no rows.
   static StatusOr<std::unique_ptr<DrawnNegatives>> Make(const PrepareOptions& options,
                                                         const PreparePlan& plan,
                                                         const LogSource& source,

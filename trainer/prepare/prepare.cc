@@ -420,8 +420,14 @@ StatusOr<std::string> TakeInputs(const DatasetWriter& writer, PrepareOptions* op
 // What is right for the program but seldom meant.
 void WarnOfSplits(const PrepareOptions& options, const DatasetInfo& info) {
   const int64_t train = info.rows[0], validation = info.rows[1];
-  if (!options.warn || train == 0) return;
-  if (validation == 0) {
+  if (!options.warn) return;
+  const bool has_training = !options.schema.has_split() || options.schema.split().train() > 0;
+  if (train == 0) {
+    if (options.inputs.empty() || !has_training) return;
+    options.warn(
+        "no training rows; another `by`, hash_field or train share in the schema's `split` makes "
+        "some");
+  } else if (validation == 0) {
     options.warn(
         "no validation rows, so training on this set tells no AUC; "
         "--validation_input or a share in the schema's `split` makes some");

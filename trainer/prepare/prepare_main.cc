@@ -65,7 +65,9 @@ constexpr int64_t kMostSegmentMib = 2048;
 
 // The inputs that a flag names.
 std::vector<std::string> InputsOf(const std::string& text) {
-  std::vector<std::string> inputs = ListedInputs(text);
+  std::vector<std::string> inputs = ListedInputs(text, [](const std::string& warning) {
+    std::fprintf(stderr, "prepare: %s\n", WithoutControls(warning).c_str());
+  });
   std::ranges::replace(inputs, "-", kStdinPath);
   return inputs;
 }

@@ -124,7 +124,10 @@ StatusOr<std::vector<std::string>> NamesOfRange(const std::string& text) {
       ParseInteger(first_digits, &begin) && ParseInteger(last_digits, &end) &&
       first.substr(0, prefix) == last.substr(0, prefix_size(last)) &&
       (padded ? last_digits.size() == first_digits.size() : !last_digits.starts_with('0'));
-  if (!numbers || begin >= end || end - begin >= kMostNames) {
+  if (numbers && end - begin >= kMostNames) {
+    return Wrong("names", Shown(text), StrCat("a range of at most ", kMostNames, " names"));
+  }
+  if (!numbers || begin >= end) {
     return Wrong("names", Shown(text), "names, or a range such as \"C1..C26\", ascending");
   }
   std::vector<std::string> names;
@@ -149,12 +152,14 @@ Status ExpandNames(Schema* schema) {
       return UserError("field " + Shown(field.names(0)) +
                        ": names stand with name or column; expected them alone");
     }
-    for (const std::string& text : field.names()) {
+    // A copy of the names in each field would take the square of their number.
+    google::protobuf::RepeatedPtrField<std::string> texts;
+    texts.Swap(field.mutable_names());
+    for (const std::string& text : texts) {
       ELASTOR_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOfRange(text));
       for (const std::string& name : names) {
         Field* one = schema->add_fields();
         *one = field;
-        one->clear_names();
         one->set_name(name);
       }
     }

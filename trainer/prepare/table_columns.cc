@@ -130,4 +130,13 @@ StatusOr<TableColumns> ChooseColumns(const Schema& schema, const TableFile& tabl
   return chosen;
 }
 
+int64_t ChunkRows(const TableGroup& group, const TableColumns& columns, int64_t bytes,
+                  int64_t most) {
+  // Values of dictionaries are longer in memory than in the file.
+  constexpr int64_t kValueBytes = 4;
+  const int64_t row_bytes = std::max({kValueBytes * std::ssize(columns.places),
+                                      group.bytes / std::max<int64_t>(group.rows, 1), int64_t{1}});
+  return std::clamp<int64_t>(bytes / row_bytes, 1, most);
+}
+
 }  // namespace elastor

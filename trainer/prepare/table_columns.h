@@ -28,6 +28,11 @@ struct TableColumns {
 StatusOr<TableColumns> ChooseColumns(const Schema& schema, const TableFile& table,
                                      const std::string& path);
 
+// Returns how many rows of a group give about `bytes` of text, up to `most`, by what the file tells
+// alone.
+int64_t ChunkRows(const TableGroup& group, const TableColumns& columns, int64_t bytes,
+                  int64_t most);
+
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_PREPARE_TABLE_COLUMNS_H_

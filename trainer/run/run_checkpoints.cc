@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <tuple>
+#include <utility>
 
 #include "core/base/file.h"
 #include "core/base/log.h"
@@ -146,9 +147,11 @@ Status CheckContinuedFrom(const RunOptions& options, Communicator& communicator)
                                          : OkStatus());
 }
 
-RunCheckpoints::RunCheckpoints(const std::string& output_dir, RunContext* context)
+RunCheckpoints::RunCheckpoints(const std::string& output_dir, std::function<Status()> before_naming,
+                               RunContext* context)
     : config_(context->experiment.checkpoint()),
       directory_(Directory(output_dir)),
+      before_naming_(std::move(before_naming)),
       context_(*context),
       writer_(context->State(), config_.staging_bytes(), context->communicator),
       due_since_(Clock::now()),
@@ -214,6 +217,7 @@ Status RunCheckpoints::Finish() {
   if (!writer_.active()) return OkStatus();
   const Clock::time_point start = Clock::now();
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*context_.communicator, context_.log->CheckInPlace()));
+  ELASTOR_RETURN_IF_ERROR(before_naming_());
   const StatusOr<CheckpointMetadata> written = writer_.Finish();
   ELASTOR_RETURN_IF_ERROR(InMidRun(written.status()));
   metadata_ = written.value();

@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_RUN_RUN_CHECKPOINTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "configs/proto/control.pb.h"
@@ -33,8 +34,10 @@ Status CheckContinuedFrom(const RunOptions& options, Communicator& communicator)
 // all return the same status.
 class RunCheckpoints {
  public:
-  // context outlives the object.
-  RunCheckpoints(const std::string& output_dir, RunContext* context);
+  // before_naming: called on all ranks before a checkpoint gets its name, which it does not get on
+  // error. context outlives the object.
+  RunCheckpoints(const std::string& output_dir, std::function<Status()> before_naming,
+                 RunContext* context);
 
   static std::string Directory(const std::string& output_dir) {
     return output_dir + "/" + kCheckpointsFolder;
@@ -77,6 +80,7 @@ class RunCheckpoints {
 
   const CheckpointConfig config_;
   const std::string directory_;
+  const std::function<Status()> before_naming_;
   RunContext& context_;
   CheckpointWriter writer_;
   Clock::time_point due_since_;        // when the last training state was begun

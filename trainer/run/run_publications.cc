@@ -1,14 +1,19 @@
 #include "trainer/run/run_publications.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <sstream>
 #include <utility>
 
+#include "core/base/file.h"
 #include "core/base/hash_text.h"
 #include "core/base/text.h"
 #include "core/process/standard_streams.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
+#include "trainer/records/run_files.h"
 
 namespace elastor {
 namespace {
@@ -18,12 +23,29 @@ constexpr std::string_view kOutputFlag = "--output_dir=";
 
 constexpr char kNothing[] = "-";  // in the text that goes to all ranks
 
+// Has a line for every run that another run has followed in the folder.
+constexpr char kFollowedRuns[] = "followed_runs";
+
 }  // namespace
 
-RunPublications::RunPublications(RunContext* context)
+RunPublications::RunPublications(const std::string& output_dir, RunContext* context)
     : config_(context->experiment.publish()),
+      output_dir_(output_dir),
       context_(*context),
       writer_(context->State(), context->communicator) {}
+
+Status RunPublications::CheckFolder() const {
+  const std::string& path = config_.path();
+  std::error_code unequal;
+  bool is_run = std::filesystem::equivalent(path, output_dir_, unequal);
+  for (const char* const file : {kExperimentFile, kMetricsFile, kSummaryFile}) {
+    ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(path + "/" + file));
+    is_run = is_run || there;
+  }
+  if (!is_run) return OkStatus();
+  return UserError("publish.path: " + path +
+                   ": the folder of a run; expected a folder for publications alone");
+}
 
 StatusOr<RunPublications::Last> RunPublications::FindLast() const {
   const std::string& path = config_.path();
@@ -44,6 +66,7 @@ StatusOr<RunPublications::Last> RunPublications::FindLast() const {
                      "a folder that holds publications alone");
   }
   last.step = metadata.control.step();
+  last.is_best = metadata.control.has_best();
   last.run = publication->run;
   last.origin = publication->origin;
   last.follows = publication->follows.empty() ? kNothing : publication->follows;
@@ -53,6 +76,7 @@ StatusOr<RunPublications::Last> RunPublications::FindLast() const {
 }
 
 StatusOr<RunPublications::Last> RunPublications::ClaimAndFindLast() {
+  ELASTOR_RETURN_IF_ERROR(CheckFolder());
   constexpr double kPatienceSeconds = 30;  // ranks outlive their mpirun for a moment
   StatusOr<ClaimedFolder> claimed = ClaimedFolder::Claim(config_.path(), kPatienceSeconds, [this] {
     WriteToStderr("publish.path: " + WithoutControls(config_.path()) +
@@ -65,7 +89,33 @@ StatusOr<RunPublications::Last> RunPublications::ClaimAndFindLast() {
   }
   claimed_.emplace(std::move(claimed).value());
   claimed_->Keep();
-  return FindLast();
+  ELASTOR_RETURN_IF_ERROR(RemoveUnfinishedPublications(config_.path()));
+  ELASTOR_ASSIGN_OR_RETURN(Last last, FindLast());
+  ELASTOR_RETURN_IF_ERROR(CheckNotFollowed(last));
+  return last;
+}
+
+Status RunPublications::CheckNotFollowed(const Last& last) const {
+  const std::string list = config_.path() + "/" + kFollowedRuns;
+  ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(list));
+  if (last.run == run_ || !there) return OkStatus();
+  ELASTOR_ASSIGN_OR_RETURN(const std::string runs, ReadFile(list));
+  if (runs.find(run_ + "\n") == runs.npos) return OkStatus();
+  return UserError("publish.path: " + config_.path() +
+                   ": another run has followed this one there; expected a new folder");
+}
+
+// Before the first publication of this run, whose end may come in between: then the run before is
+// still the last one, and may go on.
+Status RunPublications::NoteFollowed() const {
+  const std::string list = config_.path() + "/" + kFollowedRuns;
+  std::string runs;
+  ELASTOR_ASSIGN_OR_RETURN(const bool there, IsThere(list));
+  if (there) {
+    ELASTOR_ASSIGN_OR_RETURN(runs, ReadFile(list));
+  }
+  if (runs.find(last_.run + "\n") != runs.npos) return OkStatus();
+  return WriteFileAtomically(list, runs + last_.run + "\n");
 }
 
 Status RunPublications::Begin(const ControlRecord& control, const MakeBatches& make_batches) {
@@ -76,12 +126,12 @@ Status RunPublications::Begin(const ControlRecord& control, const MakeBatches& m
   StatusOr<Last> found = Last();
   if (communicator.rank() == 0) found = ClaimAndFindLast();
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, found.status()));
-  std::string text =
-      StrCat(found->number, " ", found->step, " ", int{found->has_base}, " ", found->run, " ",
-             found->origin, " ", found->follows, " ", found->result, " ", found->digest);
+  std::string text = StrCat(found->number, " ", found->step, " ", int{found->has_base}, " ",
+                            int{found->is_best}, " ", found->run, " ", found->origin, " ",
+                            found->follows, " ", found->result, " ", found->digest);
   ELASTOR_RETURN_IF_ERROR(BroadcastText(communicator, Phase::kSetup, 0, &text));
-  std::istringstream(text) >> last_.number >> last_.step >> last_.has_base >> last_.run >>
-      last_.origin >> last_.follows >> last_.result >> last_.digest;
+  std::istringstream(text) >> last_.number >> last_.step >> last_.has_base >> last_.is_best >>
+      last_.run >> last_.origin >> last_.follows >> last_.result >> last_.digest;
   if (last_.follows == kNothing) last_.follows.clear();
   if (!goes_on()) {
     const bool begins_elsewhere =
@@ -91,6 +141,7 @@ Status RunPublications::Begin(const ControlRecord& control, const MakeBatches& m
                      " holds the publications of another run; expected a new folder, or a run that "
                      "begins by training.warm_start or --continue");
   }
+  if (last_.is_best) return OkStatus();
   if (last_.step == control.step()) return Compare(control);
   if (last_.step > control.step() || context_.State().embedding->unpublished() == nullptr) {
     return OkStatus();
@@ -99,6 +150,14 @@ Status RunPublications::Begin(const ControlRecord& control, const MakeBatches& m
 }
 
 Status RunPublications::MarkSteps(int64_t begin, int64_t end, const MakeBatches& make_batches) {
+  const std::string line = StrCat("publish.path: ", end - begin, " steps since number ",
+                                  last_.number, ", which a delta must know; ");
+  marks_are_lost_ = end - begin > kMostBatchesReadAgain;
+  if (marks_are_lost_) {
+    context_.log->ShowLine(line + "they are too many to be read again, and a base is next");
+    return OkStatus();
+  }
+  context_.log->ShowLine(line + "the ids of their batches are read again");
   ShardedEmbedding<float>& embedding = *context_.host_embedding();
   const std::unique_ptr<BatchSource> batches = make_batches(begin);
   const auto routing = embedding.MakeRouting();
@@ -115,7 +174,8 @@ Status RunPublications::MarkSteps(int64_t begin, int64_t end, const MakeBatches&
 Status RunPublications::AfterStep(const ControlRecord& control) {
   if (!enabled()) return OkStatus();
   if (goes_on() && control.step() <= last_.step) {
-    return control.step() == last_.step ? Compare(control) : OkStatus();
+    const bool again = control.step() == last_.step && !last_.is_best;
+    return again ? Compare(control) : OkStatus();
   }
   return control.step() % config_.every_steps() == 0 ? Publish(control) : OkStatus();
 }
@@ -123,6 +183,11 @@ Status RunPublications::AfterStep(const ControlRecord& control) {
 Status RunPublications::AtEnd(const ControlRecord& control) {
   if (!enabled() || (goes_on() && control.step() <= last_.step)) return OkStatus();
   return Publish(control);
+}
+
+Status RunPublications::AtBest(const ControlRecord& control) {
+  if (!enabled()) return OkStatus();
+  return goes_on() && last_.is_best ? Compare(control) : Publish(control, /*is_best=*/true);
 }
 
 Status RunPublications::Compare(const ControlRecord& control) {
@@ -146,11 +211,17 @@ Status RunPublications::Compare(const ControlRecord& control) {
   return Start(again, {.base = true}, control);
 }
 
-Status RunPublications::Publish(const ControlRecord& control) {
-  const bool deltas = goes_on() && context_.State().embedding->unpublished() != nullptr;
+Status RunPublications::Publish(const ControlRecord& control, bool is_best) {
+  const bool deltas = goes_on() && !is_best && !std::exchange(marks_are_lost_, false) &&
+                      context_.State().embedding->unpublished() != nullptr;
+  if (!goes_on() && last_.number > 0) {
+    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(
+        *context_.communicator, context_.communicator->rank() == 0 ? NoteFollowed() : OkStatus()));
+  }
   Last next = last_;
   next.number = last_.number + 1;
   next.step = control.step();
+  next.is_best = is_best;
   next.run = run_;
   next.follows = last_.result;
   begun_ = Clock::now();
@@ -166,6 +237,10 @@ Status RunPublications::Start(const Last& next, const PublicationWriter::Parts& 
   ControlRecord record;
   record.set_step(control.step());
   record.set_epoch(control.epoch());
+  if (next.is_best) {
+    record.set_has_best(true);
+    record.set_best_step(control.best_step());
+  }
   CheckpointMetadata metadata = context_.MakeMetadata(Contents::kWeights, record);
   metadata.experiment = ExperimentText(NumericFields(context_.experiment));
   metadata.state_digest = next.digest;
@@ -184,9 +259,10 @@ Status RunPublications::Start(const Last& next, const PublicationWriter::Parts& 
                                         config_.keep_bases()));
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%.3f", SecondsSince(begun_));
-  context_.log->ShowFrequentLine(StrCat("publishing number ", next.number, " of step ", next.step,
-                                        parts.delta ? ", a delta" : "",
-                                        parts.base ? ", a base" : "", ", blocked ", seconds, " s"));
+  context_.log->ShowFrequentLine(
+      StrCat("publishing number ", next.number, " of step ", next.step,
+             parts.delta ? ", a delta" : "", parts.base ? ", a base" : "",
+             next.is_best ? " of the best weights" : "", ", blocked ", seconds, " s"));
   return OkStatus();
 }
 

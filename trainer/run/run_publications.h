@@ -23,20 +23,26 @@ namespace elastor {
 // Collective: every rank makes the same calls, and all return the same status.
 class RunPublications {
  public:
+  static constexpr int64_t kMostBatchesReadAgain = 10000;
   using MakeBatches = std::function<std::unique_ptr<BatchSource>(int64_t first_step)>;
 
-  // context outlives the object.
-  explicit RunPublications(RunContext* context);
+  // output_dir: the run's own folder. context outlives the object.
+  RunPublications(const std::string& output_dir, RunContext* context);
 
   // Looks for what is published already. The run goes on from `control`, and its state is in
   // memory. Marks the rows that steps since the last publication updated, by reading the ids of
-  // their batches again. User error when the folder has another run's publications and this run did
-  // not begin from another run's weights.
+  // their batches again; beyond kMostBatchesReadAgain the next publication is a base. User error
+  // when the folder is a run's, has another run's publications and this run did not begin from
+  // another run's weights, or when another run has followed this one there.
   Status Begin(const ControlRecord& control, const MakeBatches& make_batches);
   // Publishes, or compares, what is due after a step.
   Status AfterStep(const ControlRecord& control);
   // Does so at the end of a complete run.
   Status AtEnd(const ControlRecord& control);
+  // Does so, with a base, once the end of a complete run has put the best weights back.
+  Status AtBest(const ControlRecord& control);
+  // Returns whether Finish would not wait for this rank.
+  bool Written() const { return !writer_.active() || writer_.done(); }
   // Waits until the publication under way is whole.
   Status Finish();
 
@@ -46,27 +52,35 @@ class RunPublications {
     int64_t number = 0;  // 0: none
     int64_t step = 0;
     bool has_base = false;
+    bool is_best = false;  // AtBest's
     std::string run, origin, follows, result, digest;
   };
 
   bool enabled() const { return !config_.path().empty(); }
   bool goes_on() const { return last_.number > 0 && last_.run == run_; }
+  // Of the rank that looks and writes:
+  Status CheckFolder() const;
   StatusOr<Last> FindLast() const;
   StatusOr<Last> ClaimAndFindLast();
+  Status CheckNotFollowed(const Last& last) const;
+  Status NoteFollowed() const;
+
   Status MarkSteps(int64_t begin, int64_t end, const MakeBatches& make_batches);
   Status Compare(const ControlRecord& control);
-  Status Publish(const ControlRecord& control);
+  Status Publish(const ControlRecord& control, bool is_best = false);
   // Writes `next`, whose result is made here.
   Status Start(const Last& next, const PublicationWriter::Parts& parts,
                const ControlRecord& control);
 
   const PublishConfig config_;
+  const std::string output_dir_;
   RunContext& context_;
   PublicationWriter writer_;
   std::optional<ClaimedFolder> claimed_;  // on rank 0
   std::string run_;
   Last last_;
-  Clock::time_point begun_;  // when training began to wait for the publication under way
+  bool marks_are_lost_ = false;  // of rows that a delta would have
+  Clock::time_point begun_;      // when training began to wait for the publication under way
 };
 
 }  // namespace elastor

@@ -93,8 +93,8 @@ class TrainingRun {
   const Experiment& experiment_;
   RunContext& context_;
   RunLog& log_;
-  RunCheckpoints checkpoints_;
   RunPublications publications_;
+  RunCheckpoints checkpoints_;
   std::unique_ptr<TrainingControl> control_;
   std::unique_ptr<BatchSource> batches_;
 
@@ -122,8 +122,10 @@ TrainingRun::TrainingRun(const RunOptions& options, const std::string& checkpoin
       experiment_(context->experiment),
       context_(*context),
       log_(*context->log),
-      checkpoints_(options.output_dir, context),
-      publications_(context) {}
+      publications_(options.output_dir, context),
+      checkpoints_(
+          // A run that goes on from a checkpoint does not publish what came before it.
+          options.output_dir, [this] { return publications_.Finish(); }, context) {}
 
 int64_t TrainingRun::PlannedSteps() const {
   const int64_t limit = experiment_.training().max_steps();
@@ -147,7 +149,7 @@ int64_t TrainingRun::Requests() const {
     if (checkpoints_.DueByTime()) requests |= 1 << kWriteCheckpoint;
     if (checkpoints_.DeltaDueByTime()) requests |= 1 << kWriteDelta;
   }
-  if (checkpoints_.Written()) requests |= 1 << kCheckpointWritten;
+  if (checkpoints_.Written() && publications_.Written()) requests |= 1 << kCheckpointWritten;
   if (!read_.ok()) requests |= 1 << kReadFailed;
   return requests;
 }
@@ -562,7 +564,9 @@ Status TrainingRun::MeasureSpectrum() {
 }
 
 Status TrainingRun::WriteLastCheckpoint() {
-  if (control_->finished()) ELASTOR_RETURN_IF_ERROR(publications_.AtEnd(control_->record()));
+  if (control_->finished() && !RestoresBest()) {
+    ELASTOR_RETURN_IF_ERROR(publications_.AtEnd(control_->record()));
+  }
   ELASTOR_RETURN_IF_ERROR(publications_.Finish());
   if (!experiment_.checkpoint().disabled() && !checkpoints_.Holds(control_->record())) {
     // A signal may leave little time. A run that is complete leaves a folder that stands alone.
@@ -592,6 +596,7 @@ Status TrainingRun::Finish() {
   if (restored) {
     ELASTOR_RETURN_IF_ERROR(checkpoints_.RestoreBest(control));
     context_.step().set_steps(control.best_step());  // what is measured from here on says so
+    if (control_->finished()) ELASTOR_RETURN_IF_ERROR(publications_.AtBest(control));
   }
   if (!experiment_.spectrum().disabled()) ELASTOR_RETURN_IF_ERROR(MeasureSpectrum());
   const bool evaluated = !restored && evaluated_step_ == step();
@@ -607,6 +612,7 @@ Status TrainingRun::Finish() {
   ELASTOR_RETURN_IF_ERROR(model.Start(options_.output_dir + "/" + kModelFolder, metadata,
                                       verified ? experiment_.data().path() : ""));
   ELASTOR_RETURN_IF_ERROR(model.Finish().status());
+  ELASTOR_RETURN_IF_ERROR(publications_.Finish());
 
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context_.MakeSummary());
   if (options_.predictions) summary.predictions = PredictionsPath(options_);

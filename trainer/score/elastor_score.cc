@@ -192,15 +192,19 @@ void elastor_close(elastor_model* model) {
 
 int elastor_update(elastor_model* model, const char* folder, uint64_t* version, char* error,
                    size_t error_size) {
-  return elastor::Guarded(error, error_size, [&]() -> Status {
+  const int code = elastor::Guarded(error, error_size, [&]() -> Status {
     if (model == nullptr) return UserError("model is NULL");
     if (folder == nullptr) return UserError("folder is NULL");
     if (model->held != nullptr) return UserError("model is held; expected the one it is of");
-    int64_t number = 0;
-    Status status = model->live->Update(folder, &number);
-    if (version != nullptr) *version = static_cast<uint64_t>(number);
-    return status;
+    return model->live->Update(folder);
   });
+  if (version == nullptr) return code;
+  *version = 0;
+  const int told = elastor::Guarded(error, code == ELASTOR_OK ? error_size : 0, [&] {
+    *version = elastor_version(model);
+    return OkStatus();
+  });
+  return code == ELASTOR_OK ? told : code;
 }
 
 int elastor_hold(const elastor_model* model, elastor_model** held, char* error, size_t error_size) {

@@ -24,16 +24,17 @@ enum {
 
 typedef struct elastor_model elastor_model;
 
-/* Loads a model's folder, or the newest version in a folder of publications, every byte verified.
- * *model is NULL unless ELASTOR_OK. */
+/* Loads a model's folder, or the last version in a folder of publications that can be verified,
+ * every byte of it. Why no later one could be taken, elastor_update tells. *model is NULL unless
+ * ELASTOR_OK. */
 int elastor_open(const char* folder, elastor_model** model, char* error, size_t error_size);
 /* No call may be using the model. NULL is allowed. */
 void elastor_close(elastor_model* model);
 
 /* Takes all that is new in a folder of publications, in which the model was opened or a base of
  * which it is. Other threads may score meanwhile: they take no lock, and each call sees one whole
- * version. On error the last whole version stays. *version, which may be NULL, is the present
- * version's number in either case. An update keeps one copy of what it changes; a missed delta
+ * version. On error the last whole version stays. *version, which may be NULL, is elastor_version
+ * of the model in either case. An update keeps one copy of what it changes; a missed delta
  * needs a base, that is a whole model, beside the old one. */
 int elastor_update(elastor_model* model, const char* folder, uint64_t* version, char* error,
                    size_t error_size);

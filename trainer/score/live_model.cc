@@ -1,7 +1,10 @@
 #include "trainer/score/live_model.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "core/base/file.h"
@@ -46,6 +49,14 @@ StatusOr<std::shared_ptr<const RowEncoder>> OpenEncoder(const Scorer& scorer,
   return std::shared_ptr<const RowEncoder>(std::move(encoder));
 }
 
+// Tells a file from one that takes its place; empty: it is not there.
+std::string MarkOf(const std::string& path) {
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) return "";
+  return StrCat(path, " ", facts.st_dev, " ", facts.st_ino, " ", facts.st_size, " ",
+                facts.st_mtim.tv_sec, " ", facts.st_mtim.tv_nsec);
+}
+
 Status CheckNumber(const Scorer& scorer, const std::string& path, int64_t number) {
   const std::optional<Publication>& publication = scorer.model().metadata.publication;
   if (publication && publication->number == number) return OkStatus();
@@ -57,30 +68,38 @@ Status CheckNumber(const Scorer& scorer, const std::string& path, int64_t number
 StatusOr<std::shared_ptr<LiveModel>> LiveModel::Open(const std::string& folder) {
   ELASTOR_ASSIGN_OR_RETURN(const bool is_model,
                            IsThere(DirectoryToRead(folder) + "/" + kManifestFile));
-  std::string path = folder;
-  Published published;
-  if (!is_model) {
-    ELASTOR_ASSIGN_OR_RETURN(published, FindPublished(folder));
+  if (is_model) return OpenVersion(folder, 0);
+  for (int64_t newest = 0;;) {
+    ELASTOR_ASSIGN_OR_RETURN(const Published published, FindPublished(folder));
     if (published.bases.empty() && published.last() > 0) {
       return UserError(folder +
                        ": has deltas and no base; expected a base, which the run writes "
                        "every publish.base_every publications");
     }
-    if (!published.bases.empty()) path += "/" + PublishedBaseName(*published.bases.rbegin());
+    if (published.bases.empty()) return OpenVersion(folder, 0);
+    Status failed;  // of the newest base
+    for (const int64_t number : std::ranges::reverse_view(published.bases)) {
+      auto model = OpenVersion(folder + "/" + PublishedBaseName(number), number);
+      if (model.ok()) {
+        // What cannot be taken behind it, the next update tells.
+        static_cast<void>((*model)->Update(folder));
+        return model;
+      }
+      if (failed.ok()) failed = model.status();
+    }
+    // The trainer may have removed them meanwhile, because of a newer one.
+    if (std::exchange(newest, *published.bases.rbegin()) == newest) return failed;
   }
+}
+
+StatusOr<std::shared_ptr<LiveModel>> LiveModel::OpenVersion(const std::string& path,
+                                                            int64_t number) {
   ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Scorer> scorer, Scorer::Open(path, /*pool=*/nullptr));
-  if (!published.bases.empty()) {
-    ELASTOR_RETURN_IF_ERROR(CheckNumber(*scorer, path, *published.bases.rbegin()));
-  }
+  if (number > 0) ELASTOR_RETURN_IF_ERROR(CheckNumber(*scorer, path, number));
   ELASTOR_ASSIGN_OR_RETURN(std::shared_ptr<const RowEncoder> encoder, OpenEncoder(*scorer, path));
   std::shared_ptr<LiveModel> model(new LiveModel());
   model->interface_ = InterfaceOf(*scorer, encoder.get());
   model->Publish(std::move(scorer), std::move(encoder));
-  if (!published.bases.empty()) {
-    model->checked_folder_ = folder;
-    int64_t unused;
-    ELASTOR_RETURN_IF_ERROR(model->Update(folder, &unused));
-  }
   return model;
 }
 
@@ -146,17 +165,11 @@ void LiveModel::CleanUp() {
   }
 }
 
-Status LiveModel::Update(const std::string& folder, int64_t* number) {
+Status LiveModel::Update(const std::string& folder) {
   const std::lock_guard lock(mutex_);
-  const auto number_here = [this] {
-    const auto& publication = versions_.back()->scorer->model().metadata.publication;
-    return publication ? publication->number : 0;
-  };
-  *number = number_here();
   CleanUp();
   const Status taken = TakeNew(folder);
   CleanUp();
-  *number = number_here();
   return taken;
 }
 
@@ -170,19 +183,13 @@ Status LiveModel::TakeNew(const std::string& folder) {
     ELASTOR_ASSIGN_OR_RETURN(const Published published, FindPublished(folder));
     const int64_t here = place().number;
     const int64_t last = published.last();
-    const int64_t base = published.bases.empty() ? 0 : *published.bases.rbegin();
     if (last < here) {
       return UserError(
           StrCat(folder,
                  last == 0 ? ": has no publications" : ": ends with number " + std::to_string(last),
                  "; the model stays at number ", here));
     }
-    if (last == here) {
-      if (folder == checked_folder_) return OkStatus();
-      ELASTOR_RETURN_IF_ERROR(CheckPlace(folder, published.deltas.contains(here), here));
-      checked_folder_ = folder;
-      return OkStatus();
-    }
+    if (last == here) return CheckPlace(folder, published.deltas.contains(here));
     Status taken = UserError(StrCat(folder, ": number ", here + 1,
                                     " is missing, and no base comes "
                                     "behind it yet; the model stays at number ",
@@ -190,11 +197,11 @@ Status LiveModel::TakeNew(const std::string& folder) {
     if (published.deltas.contains(here + 1)) {
       taken = TakeDelta(folder + "/" + PublishedDeltaName(here + 1));
     }
-    if (!taken.ok() && base > here) {
+    for (const int64_t base : std::ranges::reverse_view(published.bases)) {
+      if (taken.ok() || base <= here) break;
       taken = TakeBase(folder + "/" + PublishedBaseName(base), base);
     }
     if (taken.ok()) {
-      checked_folder_ = folder;
       again = false;
       continue;
     }
@@ -225,12 +232,19 @@ Status LiveModel::TakeBase(const std::string& path, int64_t number) {
   return OkStatus();
 }
 
-Status LiveModel::CheckPlace(const std::string& folder, bool has_delta, int64_t number) const {
+Status LiveModel::CheckPlace(const std::string& folder, bool has_delta) {
+  const int64_t number = place().number;
   const std::string path =
       folder + "/" + (has_delta ? PublishedDeltaName(number) : PublishedBaseName(number));
+  const std::string mark = MarkOf(path + "/" + kManifestFile);
+  if (!mark.empty() && mark == checked_) return OkStatus();
+  checked_.clear();
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata, ReadCheckpointMetadata(path));
-  if (metadata.publication && metadata.publication->result == place().result) return OkStatus();
-  return UserError(path + ": of another model, or of another chain of publications");
+  if (!metadata.publication || metadata.publication->result != place().result) {
+    return UserError(path + ": of another model, or of another chain of publications");
+  }
+  checked_ = mark;
+  return OkStatus();
 }
 
 }  // namespace elastor

@@ -44,16 +44,16 @@ class LiveModel {
     mutable std::atomic<int64_t> holders = 0;
   };
 
-  // Opens a model's folder, or the newest version in a folder of publications.
+  // Opens a model's folder, or in a folder of publications the last version that can be verified:
+  // the first good base from the last one back, and the deltas behind it.
   static StatusOr<std::shared_ptr<LiveModel>> Open(const std::string& folder);
   ~LiveModel();
 
   const Interface& interface() const { return interface_; }
 
   // Takes all that is new in a folder of publications, deltas one by one. On error the last whole
-  // version stays. *number: the version's, whatever the result; 0 if the model is no publication.
-  // Calls wait for each other.
-  Status Update(const std::string& folder, int64_t* number);
+  // version stays. Calls wait for each other.
+  Status Update(const std::string& folder);
 
   // The version of a call: `held`, or if that is null the newest. Other threads may update.
   class Use {
@@ -79,10 +79,12 @@ class LiveModel {
   using Hazards = SlotList<std::atomic<const Version*>>;
 
   LiveModel() = default;
+  static StatusOr<std::shared_ptr<LiveModel>> OpenVersion(const std::string& path, int64_t number);
   Status TakeNew(const std::string& folder);
   Status TakeDelta(const std::string& path);
   Status TakeBase(const std::string& path, int64_t number);
-  Status CheckPlace(const std::string& folder, bool has_delta, int64_t number) const;
+  // Checks that the folder has the present version under its number, unless nothing there changed.
+  Status CheckPlace(const std::string& folder, bool has_delta);
   void Publish(std::unique_ptr<const Scorer> scorer, std::shared_ptr<const RowEncoder> encoder);
   // Frees versions that nobody uses, and folds layers that all others have.
   void CleanUp();
@@ -96,7 +98,7 @@ class LiveModel {
 
   std::mutex mutex_;                                      // of updates, not of scoring
   std::vector<std::unique_ptr<const Version>> versions_;  // guarded by mutex_; the last is current_
-  std::string checked_folder_;  // guarded by mutex_; where the present version was found
+  std::string checked_;  // guarded by mutex_; the manifest that has the present version's result
 };
 
 }  // namespace elastor

@@ -20,7 +20,9 @@
 #include "trainer/data/text_source.h"
 #include "trainer/prepare/rows/bad_rows.h"
 #include "trainer/prepare/rows/column_names.h"
+#include "trainer/prepare/rows/pair_lines.h"
 #include "trainer/prepare/rows/row_parser.h"
+#include "trainer/prepare/schema_file.h"
 #include "trainer/prepare/side_tables.h"
 #include "trainer/prepare/table_columns.h"
 #include "trainer/records/run_files.h"
@@ -127,6 +129,8 @@ class Scoring {
   void RunPiece(Piece* piece) const;
   // The rows of a piece with bad ones, record by record; good[i] says whether record i is a row.
   std::vector<bool> EncodeByRecord(const Piece& piece, Rows* rows) const;
+  // The records of whole lines that are rows, good or bad: comments are none.
+  int64_t RecordsIn(std::string_view text) const;
   // Returns the place behind the record that begins at text[begin]; 0: there is none.
   size_t EndOfRow(std::string_view text, size_t begin) const;
 
@@ -146,6 +150,17 @@ class Scoring {
   bool has_tables_ = false;
 };
 
+int64_t Scoring::RecordsIn(std::string_view text) const {
+  const Schema& schema = encoder_.schema();
+  const bool pairs = RulesOf(schema).source == RowSource::kPairs;
+  if (!schema.quoted() && !pairs) return std::ranges::count(text, '\n');
+  int64_t records = 0;
+  for (size_t begin = 0, end; (end = EndOfRow(text, begin)) > 0; begin = end) {
+    records += !pairs || !IsPairComment(text.substr(begin, end - begin));
+  }
+  return records;
+}
+
 size_t Scoring::EndOfRow(std::string_view text, size_t begin) const {
   if (!encoder_.schema().quoted()) return text.find('\n', begin) + 1;
   const size_t end = EndOfRecord(text, begin, delimiter_);
@@ -163,8 +178,8 @@ Status Scoring::Begin(const std::string& name, std::string* text, int64_t* lines
     first_line = text->substr(0, end);
     *lines_taken += std::ranges::count(first_line, '\n');
     if (first_line.empty()) {
-      return UserError(StrCat(name, ": ends after line ", line, ", expected ",
-                              header ? "a header line" : "lines to skip"));
+      return UserError(StrCat(name, line == 0 ? ": is empty" : StrCat(": ends after line ", line),
+                              ", expected ", header ? "a header line" : "lines to skip"));
     }
     text->erase(0, first_line.size());
   }
@@ -210,11 +225,12 @@ Status Scoring::RunTable(uint32_t input) {
     std::string wrong;
     const std::unique_ptr<TableRows> rows =
         table->Read(static_cast<int>(group), columns.places, {}, &wrong);
+    const int64_t chunk_rows = ChunkRows(table->groups[group], columns, kChunkBytes, kChunkRows);
     for (int64_t left = table->groups[group].rows; left > 0 && wrong.empty();) {
       size_t count = 0;
       for (; count < pieces_.size() && left > 0 && wrong.empty(); ++count) {
         pieces_[count].bad = {};
-        const int64_t taken = std::min(left, kChunkRows);
+        const int64_t taken = std::min(left, chunk_rows);
         wrong = rows->Next(taken, &pieces_[count].text, &pieces_[count].table);
         left -= taken;
       }
@@ -263,11 +279,7 @@ Status Scoring::RunPieces(uint32_t input, uint32_t first_number, size_t count) {
     const int64_t lines = is_table ? piece.table.rows : std::ranges::count(piece.text, '\n');
     piece.first_row = rows_;
     piece.bad.lines = lines + piece.bad.lines_taken;
-    if (is_table || !encoder_.schema().quoted()) {
-      rows_ += lines;
-      continue;
-    }
-    for (size_t end = EndOfRow(piece.text, 0); end > 0; end = EndOfRow(piece.text, end)) ++rows_;
+    rows_ += is_table ? lines : RecordsIn(piece.text);
   }
   pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) RunPiece(&pieces_[i]);
@@ -334,6 +346,7 @@ std::vector<bool> Scoring::EncodeByRecord(const Piece& piece, Rows* rows) const 
   ParsedChunk record;
   const auto encode = [&] {
     parser_->Parse(&record);
+    if (record.rows + record.bad_rows == 0) return;  // a comment
     good.push_back(record.rows == 1);
     encoder_.Encode(record, rows);
   };

@@ -57,9 +57,12 @@ void Follower::Run() {
 
 std::string Follower::Look() {
   const StatusOr<Published> published = FindPublished(folder_);
-  if (!published.ok()) return published.status().message();
+  if (!published.ok()) {
+    service_.CountFailedUpdate();
+    return published.status().message();
+  }
   const auto last = static_cast<uint64_t>(published->last());
-  if (model_ == nullptr && published->bases.empty()) return folder_ + ": no base yet";
+  if (model_ == nullptr && last == 0) return folder_ + ": no base yet";
   char error[1024] = "";
   const uint64_t before = elastor_version(model_);
   uint64_t version = before;

@@ -131,6 +131,12 @@ TEST(InputListTest, FoldersAndPatternsStandForTheirFiles) {
   EXPECT_THAT(ListedInputs(folder + "/?.txt"), testing::ElementsAre(c));
   EXPECT_THAT(ListedInputs(folder + "/*.gz"), testing::ElementsAre(folder + "/*.gz"));
   EXPECT_THAT(ListedInputs(folder + "/sub"), testing::ElementsAre(folder + "/sub"));
+  std::ofstream(folder + "/sub/d.csv") << "x\n";
+  EXPECT_THAT(ListedInputs(folder + "/s*"), testing::ElementsAre(folder + "/sub/d.csv"));
+  std::vector<std::string> warnings;
+  ListedInputs(folder, [&](const std::string& warning) { warnings.push_back(warning); });
+  EXPECT_THAT(warnings, testing::ElementsAre(folder + ": the files in its folders are not read; '" +
+                                             folder + "/*/*' stands for them"));
   const std::string star = folder + "/*.csv";
   std::ofstream(star) << "x\n";
   EXPECT_THAT(ListedInputs(star), testing::ElementsAre(star));
@@ -209,6 +215,10 @@ TEST(TextSourceTest, WhatIsNoTextIsNamed) {
       {tar, "a tar archive"},
       {"PAR1\x15\x04"s, "a Parquet file"},
       {"\xff\xfe\x30\0"s, "UTF-16 text"},
+      {"\xff\xfe\0\0\x30\0\0\0"s, "UTF-32 text"},
+      {"c\0l\0,\0a\0\n\0\x31\0,\0\x32\0"s, "UTF-16 text"},
+      {"\0c\0l\0,\0a\0\n\0\x31\0,\0\x32"s, "UTF-16 text"},
+      {"c\0\0\0l\0\0\0,\0\0\0a\0\0\0"s, "UTF-32 text"},
       {"\n <!DOCTYPE HTML>"s, "an HTML or XML page"},
       {"version https://git-lfs.github.com/spec/v1\n"s, "a pointer of Git LFS"},
       {std::string(9, '\0'), "zero bytes"},

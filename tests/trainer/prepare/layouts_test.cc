@@ -279,6 +279,7 @@ TEST(LayoutsTest, NoTextOfAPageIsLost) {
       "before\nbehind\n");
   EXPECT_EQ(TextOrDie("<html>a<script>no</script> <style>no</style>b<br>c &amp; d</html>"),
             "a b\nc & d\n");
+  EXPECT_EQ(TextOrDie("<html>foo<wbr>bar <b>c</b></html>"), "foobar c\n");
 }
 
 TEST(LayoutsTest, PagesAreReadInTheirEncoding) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -256,6 +257,144 @@ TEST(NegativesTest, DependOnNoLaterSplitAndOnNoPlaceInTheFile) {
   EXPECT_FALSE(FileBytes(options.output_dir + "/test.rows") == test);
 }
 
+// The positive rows of a split, each with the ids of its own row and of its negatives, in a fixed
+// order.
+std::vector<std::vector<int64_t>> Groups(const std::string& folder, Split split) {
+  const Rows rows = ReadAll(*OpenOrDie(folder), split);
+  std::vector<std::vector<int64_t>> groups;
+  for (int64_t i = 0; i < rows.rows; ++i) {
+    if (rows.labels[i] == 1) groups.emplace_back();
+    const int64_t fields = std::ssize(rows.ids) / rows.rows;
+    const int64_t* const ids = rows.ids.data() + fields * i;
+    groups.back().insert(groups.back().end(), ids, ids + fields);
+  }
+  std::ranges::sort(groups);
+  return groups;
+}
+
+constexpr char kIds[] =
+    "fields { names: ['user', 'item', 'category'] type: CATEGORICAL encoding: IDENTITY buckets: "
+    "1000 } negatives { of: 'item' user: 'user' per_positive: 3 beside: 'category' } ";
+
+// Many rows of each time, or no times. The same rows from last to first have the same negatives.
+TEST(NegativesTest, OrderOfTheFilesDoesNotMatter) {
+  std::vector<Event> events = MakeEvents(1500);
+  for (Event& event : events) event.time = 1400000000 + event.time % 5;
+  std::vector<Event> reversed(events.rbegin(), events.rend());
+  for (const char* time : {"fields { name: 'time' type: TIME } ", ""}) {
+    const auto groups_of = [&](const std::vector<Event>& rows, const char* output) {
+      const PrepareOptions options = OptionsOf(StrCat("delimiter: ',' header: true ", time, kIds),
+                                               {WriteScratch("log", EventText(rows))}, output);
+      PrepareWell(options);
+      return Groups(options.output_dir, Split::kTrain);
+    };
+    EXPECT_TRUE(groups_of(events, "out") == groups_of(reversed, "reversed")) << time;
+  }
+}
+
+// By HASH, rows of other splits stand between the training rows. Without them no byte changes.
+TEST(NegativesTest, OtherSplitsByHashChangeNoTrainingRow) {
+  std::string text = "user,item,category,row\n";
+  std::vector<std::string> lines;
+  for (const Event& event : MakeEvents(1500)) {
+    lines.push_back(StrCat(event.user % 9, ",", event.item, ",1,", lines.size(), "\n"));
+    text += lines.back();
+  }
+  const std::string schema = StrCat(
+      "delimiter: ',' header: true fields { name: 'row' type: CATEGORICAL encoding: IDENTITY "
+      "buckets: 2000 } split { by: HASH train: 0.5 validation: 0.25 test: 0.25 } ",
+      kIds);
+  const PrepareOptions all = OptionsOf(schema, {WriteScratch("log", text)}, "all");
+  PrepareWell(all);
+  std::string training = "user,item,category,row\n";
+  const Rows rows = ReadAll(*OpenOrDie(all.output_dir), Split::kTrain);
+  for (int64_t i = 0; i < rows.rows; ++i) {
+    if (rows.labels[i] == 1) training += lines[rows.ids[4 * i]];
+  }
+  ASSERT_LT(training.size(), text.size() * 2 / 3);
+  const PrepareOptions alone = OptionsOf(schema, {WriteScratch("training", training)}, "alone");
+  PrepareWell(alone);
+  EXPECT_TRUE(FileBytes(alone.output_dir + "/train.rows") ==
+              FileBytes(all.output_dir + "/train.rows"));
+}
+
+// One user has all items but 10. This takes minutes if each negative looks at all of them.
+TEST(NegativesTest, AUserOfNearlyAllItems) {
+  constexpr int kRows = 40000;
+  std::string text = "user,item\n";
+  for (int i = 0; i < kRows; ++i) text += StrCat("u,", i, "\n");
+  for (int i = 0; i < 10; ++i) text += StrCat("v", i, ",", kRows + i, "\n");
+  PrepareOptions options = OptionsOf(
+      "delimiter: ',' header: true fields { name: 'item' type: CATEGORICAL encoding: "
+      "IDENTITY buckets: 50000 } negatives { of: 'item' user: 'user' per_positive: 3 }",
+      {WriteScratch("log", text)}, "out");
+  int shown = 0;
+  options.progress = [&](const PrepareProgress& now) {
+    shown += now.phase == "drawing negatives" && now.share > 0;
+  };
+  PrepareWell(options);
+  EXPECT_GE(shown, 2);
+  std::vector<int> found(10);
+  for (const std::vector<int64_t>& group : Groups(options.output_dir, Split::kTrain)) {
+    ASSERT_EQ(group.size(), 4);
+    if (group[0] >= kRows) continue;
+    EXPECT_EQ(std::set<int64_t>(group.begin(), group.end()).size(), 4);
+    for (size_t i = 1; i < 4; ++i) ++found.at(group[i] - kRows);
+  }
+  for (const int times : found) EXPECT_NEAR(times, kRows * 0.3, 500);  // five standard deviations
+
+  options.memory_bytes = 4 << 20;
+  std::filesystem::remove_all(options.output_dir);
+  options.schema.mutable_negatives()->set_by(Negatives::UNIFORM);
+  options.inputs = {WriteScratch("one_item", [] {
+    std::string rows = "user,item\nv,2\n";
+    for (int i = 0; i < kRows; ++i) rows += "u,1\n";
+    return rows;
+  }())};
+  EXPECT_EQ(Prepare(options).status().message(),
+            "negatives: the rows of one user take more than 1 MiB, a quarter of --memory_gib; "
+            "expected a larger --memory_gib, or a missing value (null) where the user is not "
+            "known");
+}
+
+TEST(NegativesTest, AlikeRowsWithoutAUserDrawEachTheirOwn) {
+  std::string text = "user,item,category\n";
+  for (int i = 0; i < 200; ++i) text += StrCat(",", i % 40, ",0\n");
+  const PrepareOptions options = OptionsOf(
+      "delimiter: ',' header: true fields { name: 'item' type: CATEGORICAL encoding: IDENTITY "
+      "buckets: 50 } negatives { of: 'item' user: 'user' per_positive: 5 }",
+      {WriteScratch("log", text)}, "out");
+  PrepareWell(options);
+  const auto groups = Groups(options.output_dir, Split::kTrain);
+  ASSERT_EQ(groups.size(), 200);
+  // Two of 200 rows are alike once in thousands of logs.
+  EXPECT_EQ(std::set(groups.begin(), groups.end()).size(), 200);
+}
+
+// Users have items of one day each. An item of a later day gives -1 days, which is no id.
+TEST(NegativesTest, BadNegativesAreToldWithTheirRowAndItem) {
+  const std::string log = WriteScratch("log",
+                                       "user,item,t,pub\nu1,a,2020-01-10,2020-01-01\n"
+                                       "u2,b,2020-02-10,2020-02-01\nu3,c,2020-03-10,2020-03-01\n");
+  PrepareOptions options = OptionsOf(
+      "delimiter: ',' header: true max_bad_rows: 9 fields { name: 't' type: TIME time_format: "
+      "YYYY_MM_DD_HH_MM_SS } fields { name: 'item' type: CATEGORICAL } fields { name: 'pub' type: "
+      "CATEGORICAL transform: DAYS_SINCE time_format: YYYY_MM_DD_HH_MM_SS encoding: IDENTITY "
+      "buckets: 100 } negatives { of: 'item' user: 'user' per_positive: 2 beside: 'pub' }",
+      {log}, "out");
+  std::vector<std::string> warnings;
+  options.warn = [&](const std::string& line) { warnings.push_back(line); };
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->bad_rows, 3);
+  EXPECT_EQ(report->rows[0], 3 + 6 - 3);
+  const auto line = [&](int number, const char* item) {
+    return testing::Contains(testing::StartsWith(StrCat(
+        "bad row: ", log, ":", number, ": negative with item '", item, "': column 4 (pub)")));
+  };
+  EXPECT_THAT(warnings, testing::AllOf(line(2, "b"), line(2, "c"), line(3, "c")));
+}
+
 // One positive row a user. A negative of a user with item o is item i with probability
 // weight(i) / (all - weight(o)).
 TEST(NegativesTest, ItemsAreDrawnByTheirWeights) {
@@ -397,6 +536,25 @@ TEST(NegativesTest, Mistakes) {
             log +
                 ":1: negatives: user: found columns 'user', 'item', 'category', 'rating', "
                 "'time'; expected one 'uid'");
+  const std::string items = WriteScratch("items", "item,born\n2,5\n");
+  const auto changes = [&](const std::string& what, const std::string& column) {
+    return log + ":1: negatives: " + what + " reads '" + column +
+           "', which changes with the item; expected a column that does not";
+  };
+  const std::string item = "fields { name: 'item' type: CATEGORICAL } lookup { file: '" + items +
+                           "' by: 'item' key: 'item' columns: 'born' } ";
+  EXPECT_EQ(message_of("of: 'item' user: 'user' beside: 'time'",
+                       item + "fields { name: 'time' type: TIME }"),
+            changes("field time of type TIME", "time"));
+  EXPECT_EQ(message_of("of: 'item' user: 'user'",
+                       item + "fields { name: 'g' type: GROUP column: 'item' }"),
+            changes("field g of type GROUP", "item"));
+  EXPECT_EQ(message_of("of: 'item' user: 'user'",
+                       item + "fields { name: 'w' type: WEIGHT column: 'born' }"),
+            changes("field w of type WEIGHT", "born"));
+  EXPECT_EQ(
+      message_of("of: 'item' user: 'born'", item + "fields { name: 'born' type: CATEGORICAL }"),
+      changes("user", "born"));
   EXPECT_EQ(message_of("of: 'item' user: 'user'",
                        "fields { name: 'rating' type: LABEL at_least: 5 } "
                        "fields { name: 'item' type: CATEGORICAL }"),

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <bit>
@@ -18,6 +19,7 @@
 #include "trainer/prepare/guess/guess.h"
 #include "trainer/prepare/prepare.h"
 #include "trainer/prepare/rows/value_text.h"
+#include "trainer/prepare/table_columns.h"
 
 namespace elastor {
 namespace {
@@ -137,11 +139,11 @@ TEST_F(TablesTest, EveryTypeHasItsText) {
           std::string(40, '0') + "|a,b\n\"c\"||ü|" + bytes +
           "|ab|0001-01-01|1969-12-31|1969-12-31 23:59:59|2014-10-21 05:00:00.25|"
           "2014-10-21 05:00:00.000001|2014-10-21 05:00:00.5|2014-10-21 05:00:00.25Z|05:01:01|"
-          "23:59:59.999999|-5||a|7|,a|b,c|,1,-2|,0.5,2|,x,y|",
+          "23:59:59.999999|-5||a|7|,a|b,,,c|,1,,-2|,0.5,2|,x,y|",
       "127|9223372036854775807|18446744073709551615|0|-2|16777216|1e+16|9007199254740994|"
       "0.3333333333333333|-0.05|-7||x|x|cd|2014-10-21|9999-12-31|2014-10-21 05:00:00|"
       "2014-10-21 05:00:00|0000-01-01 00:00:00|1970-01-01 00:00:00.000000001|"
-      "2014-10-21 05:00:00Z|00:00:00|00:00:00.000001|7||b|7||,3|,1|,x|",
+      "2014-10-21 05:00:00Z|00:00:00|00:00:00.000001|7||b|7||,3|,1,|,x|",
       std::string(8, '|') + "inf" + std::string(24, '|')};
   for (const int64_t step : {1, 2, 3}) {
     const std::vector<std::string> found = Records(Table("kinds.arrow"), step);
@@ -153,7 +155,49 @@ TEST_F(TablesTest, EveryTypeHasItsText) {
   // Without the types that Parquet has not.
   EXPECT_THAT(
       Records(Table("kinds.parquet"), 3)[0],
-      HasSubstr("|2014-10-21 05:00:00.25Z|05:01:01|23:59:59.999999|a|7|,a|b,c|,1,-2|,0.5,2|"));
+      HasSubstr("|2014-10-21 05:00:00.25Z|05:01:01|23:59:59.999999|a|7|,a|b,,,c|,1,,-2|,0.5,2|"));
+}
+
+TEST_F(TablesTest, RareValuesHaveTheirText) {
+  const std::vector<std::string> expected = {"1|,a,,b|,1.5,|0.0000000000|0|1e-45|5e-324|\xff|",
+                                             "0|,||0.0000000001|5000|-1e-45|-2.5e-320|a\xc3|",
+                                             "1||,2,,3|-0.0000000012|-123000|0|0||",
+                                             "0|,,c||100000000.0000000000|1000|1|-1|b|"};
+  const unsigned int before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);  // as trainers' threads, which take the smallest numbers for 0
+  const std::vector<std::string> found = Records(Table("odd.arrow"), 3);
+  _mm_setcsr(before);
+  EXPECT_EQ(found, expected);
+  EXPECT_THAT(Records(Table("int96.parquet"), 3),
+              testing::ElementsAre("9999-12-31 01:02:03|", "1600-01-01 00:00:00.5|",
+                                   "2014-10-21 05:00:00|"));
+}
+
+TEST_F(TablesTest, MissingItemsKeepTheirPlacesAsInText) {
+  const auto prepared = [](const std::string& input) {
+    return Prepared({input}, 1,
+                    "header: true quoted: true delimiter: ',' split { train: 1 } "
+                    "fields { name: 'label' type: LABEL } "
+                    "fields { name: 'l' type: SEQUENCE keep_missing: true min_count: 1 "
+                    "list: BRACKETS } fields { name: 'k' type: SEQUENCE min_count: 1 }");
+  };
+  EXPECT_EQ(prepared(Table("odd.arrow")),
+            prepared(WriteScratch("odd.csv",
+                                  "label,l,k\n1,\"['a', None, 'b']\",1.5\n0,[None],\n1,,2|3\n"
+                                  "0,\"[None, 'c']\",\n")));
+}
+
+// 100 lists of 500 times a number, and as many of one text of 20,000 bytes: encodings make nothing
+// of them.
+TEST_F(TablesTest, LongListsMakeSmallChunks) {
+  for (const char* name : {"long.parquet", "long.arrow"}) {
+    const auto file = OpenTable(Table(name));
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    EXPECT_GE((*file)->groups[0].bytes, 100 * 20'000) << name;
+    TableColumns columns;
+    columns.places = {0};
+    EXPECT_LE(ChunkRows((*file)->groups[0], columns, 200'000, 1000), 10) << name;
+  }
 }
 
 // The borders: 2^53, the ends of int64 and uint64, -0, denormals, the ends of float, nulls, NaN,
@@ -245,6 +289,10 @@ TEST_F(TablesTest, UsersMistakes) {
       {label + "fields { name: 'cat' type: CATEGORICAL }",
        {damaged},
        "cannot be read as a Parquet or Arrow file: Parquet magic bytes not found in footer"},
+      {label, {WriteScratch("cut.parquet", "PAR1")}, "the first bytes of a Parquet file"},
+      {label,
+       {WriteScratch("stream", std::string("\xff\xff\xff\xff\x10\0\0\0", 8))},
+       "an Arrow stream"},
       {kTableSchema, {broken}, "broken.parquet: cannot be read as a Parquet or Arrow file: "},
       {"header: true fields { name: 'n' type: LABEL } fields { name: 'cat' type: CATEGORICAL }",
        {rows},
@@ -281,6 +329,10 @@ TEST_F(TablesTest, ASchemaIsGuessedFromTheTypes) {
   EXPECT_THAT(*schema, HasSubstr("# Left out: 'extra' of type 'struct<"));
   const auto report = Prepare(OptionsOf(*schema, {Table("rows.arrow")}, "out"));
   EXPECT_TRUE(report.ok()) << report.status().message();
+  // No column of odd.arrow tells enough rows apart, so that the split goes by the order.
+  const auto few = GuessSchema({WriteScratch("none.csv", ""), Table("odd.arrow")}, "label");
+  ASSERT_TRUE(few.ok()) << few.status().message();
+  EXPECT_THAT(*few, HasSubstr("has 30 of them.\nsplit { train: 0.8 validation: 0.1 test: 0.1 }"));
 }
 
 TEST_F(TablesTest, ASideTableMayBeOne) {

@@ -4,11 +4,13 @@
 #include <arrow/io/file.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/util/bit_util.h>
+#include <arrow/util/byte_size.h>
 #include <arrow/util/float16.h>
 #include <immintrin.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
 #include <parquet/file_reader.h>
+#include <parquet/size_statistics.h>
 
 #include <algorithm>
 #include <charconv>
@@ -30,6 +32,7 @@ namespace elastor {
 namespace {
 
 constexpr size_t kMostTextBytes = size_t{1} << 31;
+constexpr double kMostBytes = 1e18;  // that a group is said to take
 
 void Check(const arrow::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.message());
@@ -39,6 +42,13 @@ template <typename T>
 T Take(arrow::Result<T> result) {
   Check(result.status());
   return std::move(result).ValueUnsafe();
+}
+
+// Arrow's own pool gives memory back after every batch, and gets it anew as zeros.
+arrow::MemoryPool* Memory() { return arrow::system_memory_pool(); }
+
+std::shared_ptr<arrow::io::ReadableFile> OpenFile(const std::string& path) {
+  return Take(arrow::io::ReadableFile::Open(path, Memory()));
 }
 
 // Calls `read`. Returns what is wrong in one line.
@@ -146,9 +156,19 @@ void AppendBytes(const arrow::Array& array, int64_t i, std::string* text) {
   *text += static_cast<const Array&>(array).GetView(i);
 }
 
-template <typename Array>
+// With all digits of the scale, never with an exponent.
+template <typename Array, typename Decimal>
 void AppendDecimal(const arrow::Array& array, int64_t i, std::string* text) {
-  *text += static_cast<const Array&>(array).FormatValue(i);
+  const int scale = static_cast<const arrow::DecimalType&>(*array.type()).scale();
+  std::string digits = Decimal(static_cast<const Array&>(array).GetValue(i)).ToIntegerString();
+  const size_t first = digits.front() == '-';
+  if (scale < 0 && digits != "0") digits.append(-scale, '0');
+  if (scale > 0) {
+    const size_t behind = scale, least = first + behind + 1;
+    if (digits.size() < least) digits.insert(first, least - digits.size(), '0');
+    digits.insert(digits.size() - behind, 1, '.');
+  }
+  *text += digits;
 }
 
 void AppendDate32(const arrow::Array& array, int64_t i, std::string* text) {
@@ -235,13 +255,13 @@ AppendValue WriterOf(const arrow::DataType& type) {
     case arrow::Type::FIXED_SIZE_BINARY:
       return AppendBytes<arrow::FixedSizeBinaryArray>;
     case arrow::Type::DECIMAL32:
-      return AppendDecimal<arrow::Decimal32Array>;
+      return AppendDecimal<arrow::Decimal32Array, arrow::Decimal32>;
     case arrow::Type::DECIMAL64:
-      return AppendDecimal<arrow::Decimal64Array>;
+      return AppendDecimal<arrow::Decimal64Array, arrow::Decimal64>;
     case arrow::Type::DECIMAL128:
-      return AppendDecimal<arrow::Decimal128Array>;
+      return AppendDecimal<arrow::Decimal128Array, arrow::Decimal128>;
     case arrow::Type::DECIMAL256:
-      return AppendDecimal<arrow::Decimal256Array>;
+      return AppendDecimal<arrow::Decimal256Array, arrow::Decimal256>;
     case arrow::Type::DATE32:
       return AppendDate32;
     case arrow::Type::DATE64:
@@ -272,6 +292,51 @@ const arrow::DataType* ItemTypeOf(const arrow::DataType& type) {
 const arrow::DataType& StorageOf(const arrow::DataType& type) {
   if (type.id() != arrow::Type::EXTENSION) return type;
   return *static_cast<const arrow::ExtensionType&>(type).storage_type();
+}
+
+// --- Validity. ---
+
+// The type with bytes in place of strings, so that any text is valid, as it is elsewhere.
+std::shared_ptr<arrow::DataType> WithBytes(const std::shared_ptr<arrow::DataType>& type) {
+  switch (type->id()) {
+    case arrow::Type::STRING:
+      return arrow::binary();
+    case arrow::Type::LARGE_STRING:
+      return arrow::large_binary();
+    case arrow::Type::STRING_VIEW:
+      return arrow::binary_view();
+    case arrow::Type::EXTENSION:
+      return WithBytes(static_cast<const arrow::ExtensionType&>(*type).storage_type());
+    case arrow::Type::DICTIONARY: {
+      const auto& dictionary = static_cast<const arrow::DictionaryType&>(*type);
+      return arrow::dictionary(dictionary.index_type(), WithBytes(dictionary.value_type()));
+    }
+    case arrow::Type::LIST:
+      return arrow::list(WithBytes(type->field(0)->type()));
+    case arrow::Type::LARGE_LIST:
+      return arrow::large_list(WithBytes(type->field(0)->type()));
+    case arrow::Type::FIXED_SIZE_LIST:
+      return arrow::fixed_size_list(
+          WithBytes(type->field(0)->type()),
+          static_cast<const arrow::FixedSizeListType&>(*type).list_size());
+    default:
+      return type;
+  }
+}
+
+std::shared_ptr<arrow::ArrayData> WithBytes(const arrow::ArrayData& data) {
+  auto bytes = data.Copy();
+  bytes->type = WithBytes(data.type);
+  for (auto& child : bytes->child_data) child = WithBytes(*child);
+  if (bytes->dictionary != nullptr) bytes->dictionary = WithBytes(*bytes->dictionary);
+  return bytes;
+}
+
+void CheckBatch(const arrow::RecordBatch& batch) {
+  Check(batch.Validate());
+  for (int i = 0; i < batch.num_columns(); ++i) {
+    Check(arrow::MakeArray(WithBytes(*batch.column_data(i)))->ValidateFull());
+  }
 }
 
 // --- The number that the text of a value would give. ---
@@ -384,7 +449,8 @@ class ColumnText {
  private:
   uint32_t Place() const {
     if (text_->size() >= kMostTextBytes) {
-      throw std::runtime_error("rows that lie together hold more than 2 GiB");
+      throw std::runtime_error(
+          "rows that lie together give more than 2 GiB of text; expected shorter lists or texts");
     }
     return static_cast<uint32_t>(text_->size());
   }
@@ -427,7 +493,7 @@ class ColumnText {
       for (int64_t item = first; item < behind; ++item) {
         item_.clear();
         if (!values.IsNull(item)) append(values, item, &item_);
-        if (!item_.empty()) PutText(item_, text_);
+        PutText(item_, text_);
       }
       EndValue();
     }
@@ -464,6 +530,7 @@ class ColumnText {
                    int64_t end) {
     const auto* const codes = static_cast<const Codes&>(array).raw_values();
     const auto behind = static_cast<uint64_t>(values.length());
+    constexpr int64_t kPrefetchRows = 12;
     const AppendValue append = WriterOf(*values.type());
     const uint8_t* const there = array.null_bitmap_data();
     const size_t before = column_->codes.size();
@@ -471,6 +538,10 @@ class ColumnText {
     uint32_t* place = column_->codes.data() + before;
     for (int64_t i = begin; i < end; ++i, ++place) {
       *place = 0;
+      if (i + kPrefetchRows < end) {
+        const auto code = static_cast<uint64_t>(codes[i + kPrefetchRows]);
+        __builtin_prefetch(seen_.data() + std::min(code, behind));
+      }
       if (there != nullptr && !arrow::bit_util::GetBit(there, array.offset() + i)) continue;
       const auto code = static_cast<uint64_t>(codes[i]);
       if (code >= behind) throw std::runtime_error("a code of no value");
@@ -611,7 +682,7 @@ class ParquetFile : public TableFile {
     columns = ColumnsOf(*schema);
     for (int i = 0; i < metadata_->num_row_groups(); ++i) {
       const auto group = metadata_->RowGroup(i);
-      groups.push_back({group->num_rows(), std::max<int64_t>(group->total_byte_size(), 0)});
+      groups.push_back({group->num_rows(), std::max(group->total_byte_size(), ListBytes(*group))});
     }
   }
 
@@ -684,17 +755,35 @@ class ParquetFile : public TableFile {
   };
 
   std::unique_ptr<parquet::arrow::FileReader> Open(
-      const parquet::ArrowReaderProperties& properties) const {
-    parquet::ReaderProperties reading;
+      parquet::ArrowReaderProperties properties) const {
+    // Nanoseconds would leave out the years before 1677 and from 2263 on.
+    properties.set_coerce_int96_timestamp_unit(arrow::TimeUnit::MICRO);
+    parquet::ReaderProperties reading(Memory());
     // A column is read page by page, not as a whole.
     reading.enable_buffered_stream();
     constexpr int64_t kBufferBytes = 256 << 10;
     reading.set_buffer_size(kBufferBytes);
     reading.set_page_checksum_verification(true);
     parquet::arrow::FileReaderBuilder builder;
-    Check(builder.Open(Take(arrow::io::ReadableFile::Open(path_)), reading, metadata_));
-    builder.properties(properties);
+    Check(builder.Open(OpenFile(path_), reading, metadata_));
+    builder.memory_pool(Memory())->properties(properties);
     return Take(builder.Build());
+  }
+
+  // What the items of lists take, as encodings may make nothing of them.
+  static int64_t ListBytes(const parquet::RowGroupMetaData& group) {
+    constexpr double kItemBytes = 8;
+    double bytes = 0;
+    for (int i = 0; i < group.num_columns(); ++i) {
+      if (group.schema()->Column(i)->max_repetition_level() == 0) continue;
+      const auto chunk = group.ColumnChunk(i);
+      bytes += kItemBytes * static_cast<double>(std::max<int64_t>(chunk->num_values(), 0));
+      const auto sizes = chunk->size_statistics();
+      const int64_t text =
+          sizes == nullptr ? 0 : sizes->unencoded_byte_array_data_bytes.value_or(0);
+      bytes += static_cast<double>(std::max<int64_t>(text, 0));
+    }
+    return static_cast<int64_t>(std::min(bytes, kMostBytes));
   }
 
   const std::string path_;
@@ -706,9 +795,10 @@ class ParquetFile : public TableFile {
 class ArrowFile : public TableFile {
  public:
   explicit ArrowFile(std::string path) : path_(std::move(path)) {
-    const auto reader = Open(arrow::ipc::IpcReadOptions::Defaults());
+    const auto reader = Open(Options());
     columns = ColumnsOf(*reader->schema());
-    groups = {{Take(reader->CountRows()), 0}};
+    const int64_t rows = Take(reader->CountRows());
+    groups = {{rows, ListBytes(rows)}};
   }
 
   std::unique_ptr<TableRows> Read(int, const std::vector<int>& wanted,
@@ -725,8 +815,7 @@ class ArrowFile : public TableFile {
     Rows(const ArrowFile& file, const std::vector<int>& wanted,
          const std::vector<bool>& as_numbers) {
       as_numbers_ = as_numbers;
-      auto options = arrow::ipc::IpcReadOptions::Defaults();
-      options.use_threads = false;
+      auto options = Options();
       places_ = PlacesAmong(wanted, &options.included_fields);
       for (const int column : wanted) lists_.push_back(file.columns[column].is_list);
       reader_ = file.Open(options);
@@ -736,7 +825,7 @@ class ArrowFile : public TableFile {
     std::shared_ptr<arrow::RecordBatch> NextBatch() override {
       if (next_ == reader_->num_record_batches()) return nullptr;
       auto batch = Take(reader_->ReadRecordBatch(next_++));
-      Check(batch->ValidateFull());
+      CheckBatch(*batch);
       return batch;
     }
 
@@ -745,10 +834,45 @@ class ArrowFile : public TableFile {
     int next_ = 0;
   };
 
+  static arrow::ipc::IpcReadOptions Options() {
+    auto options = arrow::ipc::IpcReadOptions::Defaults();
+    options.use_threads = false;
+    options.memory_pool = Memory();
+    return options;
+  }
+
+  // What the lists take if all batches are as the first one. The file may be compressed.
+  int64_t ListBytes(int64_t rows) const {
+    auto options = Options();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const bool is_list = columns[i].is_readable && columns[i].is_list;
+      if (is_list) options.included_fields.push_back(static_cast<int>(i));
+    }
+    if (options.included_fields.empty()) return 0;
+    const auto reader = Open(options);
+    if (reader->num_record_batches() == 0) return 0;
+    const auto batch = Take(reader->ReadRecordBatch(0));
+    CheckBatch(*batch);
+    constexpr int64_t kSampleRows = 256;
+    const int64_t sample = std::min(batch->num_rows(), kSampleRows);
+    if (sample == 0) return 0;
+    std::string text;
+    TextColumn column;
+    for (const auto& array : batch->columns()) {
+      ColumnText writer;
+      writer.Begin(&text, &column);
+      writer.Append(array, 0, sample);
+    }
+    const double row_bytes =
+        std::max(static_cast<double>(text.size()) / static_cast<double>(sample),
+                 static_cast<double>(arrow::util::TotalBufferSize(*batch)) /
+                     static_cast<double>(batch->num_rows()));
+    return static_cast<int64_t>(std::min(row_bytes * static_cast<double>(rows), kMostBytes));
+  }
+
   std::shared_ptr<arrow::ipc::RecordBatchFileReader> Open(
       const arrow::ipc::IpcReadOptions& options) const {
-    return Take(arrow::ipc::RecordBatchFileReader::Open(Take(arrow::io::ReadableFile::Open(path_)),
-                                                        options));
+    return Take(arrow::ipc::RecordBatchFileReader::Open(OpenFile(path_), options));
   }
 
   const std::string path_;
@@ -757,7 +881,7 @@ class ArrowFile : public TableFile {
 std::unique_ptr<TableFile> Open(const std::string& path, std::string* wrong) {
   std::unique_ptr<TableFile> file;
   *wrong = WrongOf([&] {
-    const auto head = Take(Take(arrow::io::ReadableFile::Open(path))->Read(4));
+    const auto head = Take(OpenFile(path)->Read(4));
     const bool parquet = head->ToString() == "PAR1";
     file = parquet ? std::unique_ptr<TableFile>(std::make_unique<ParquetFile>(path))
                    : std::make_unique<ArrowFile>(path);

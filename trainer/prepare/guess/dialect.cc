@@ -150,9 +150,15 @@ StatusOr<Dialect> FindDialect(const std::vector<std::string>& lines, const std::
   }
   const Lines first = RecordsOf(chosen, {lines.begin(), lines.begin() + count});
   if (best.share < kLayoutShare) {
+    const size_t blank = static_cast<size_t>(std::count(lines.begin(), lines.begin() + count, ""));
+    const std::string why = 10 * blank > count ? StrCat("; ", blank, " of the first ",
+                                                        CountText(count, "line"), " are blank")
+                            : best.share == 0  ? "; no line has one of them"
+                                               : "";
     return UserError(StrCat(path,
                             ": no delimiter makes equally many columns of its lines; expected "
-                            "tabs, commas, '::', semicolons, bars or spaces between them"));
+                            "tabs, commas, '::', semicolons, bars or spaces between them",
+                            why));
   }
   size_t skipped = 0;
   for (; skipped < kMostSkipped && SplitLine(chosen, first[skipped]).size() != best.columns;

@@ -63,7 +63,7 @@ StatusOr<Header> FindColumns(TextSample* text) {
   if (!text->lists.empty()) return HeaderOfTable(*text);
   ELASTOR_ASSIGN_OR_RETURN(const Dialect dialect, FindDialect(text->lines[0], text->paths[0]));
   for (auto& lines : text->lines) lines = RecordsOf(dialect.schema, lines);
-  return FindHeader(dialect, text->lines[0]);
+  return FindHeader(dialect, text->lines[0], text->paths[0]);
 }
 
 StatusOr<std::string> ProposeDelimited(TextSample text, const std::string& given_label) {
@@ -101,7 +101,12 @@ StatusOr<std::string> ProposeLibsvm(const TextSample& text, const std::string& g
 }  // namespace
 
 StatusOr<std::string> GuessSchema(const std::vector<std::string>& paths, const std::string& label) {
+  for (const std::string& path : paths) {
+    if (std::ranges::count(paths, path) == 1) continue;
+    return UserError(path + ": stands twice in --guess; expected each file once");
+  }
   ELASTOR_ASSIGN_OR_RETURN(TextSample text, ReadTextSample(paths));
+  if (!text.lists.empty()) return ProposeDelimited(std::move(text), label);
   if (AreObjects(text.lines[0])) {
     return UserError(StrCat(paths[0],
                             ": lines of JSON, which no schema reads; expected delimited "

@@ -149,6 +149,16 @@ bool LastIsEmpty(const Dialect& dialect, const Texts& records) {
   return true;
 }
 
+// Whether no value of the first column stands in two rows, as R's names of rows.
+bool FirstNamesRows(const Dialect& dialect, const Texts& records) {
+  std::set<std::string> names;
+  for (size_t i = dialect.skipped; i < std::min(records.size(), kLayoutLines); ++i) {
+    const Texts row = SplitLine(dialect.schema, records[i]);
+    if (row.size() == dialect.columns && !names.insert(row[0]).second) return false;
+  }
+  return true;
+}
+
 // The names in the last skipped record, but for an empty last one; none where it is no header.
 Texts SkippedNames(const Dialect& dialect, const Texts& records) {
   if (dialect.skipped == 0) return {};
@@ -173,7 +183,7 @@ bool AreTitles(const Dialect& dialect, const Texts& records) {
 
 }  // namespace
 
-Header FindHeader(const Dialect& dialect, const Texts& records) {
+StatusOr<Header> FindHeader(const Dialect& dialect, const Texts& records, const std::string& path) {
   Header header;
   header.schema = dialect.schema;
   header.first_row = dialect.skipped;
@@ -192,6 +202,14 @@ Header FindHeader(const Dialect& dialect, const Texts& records) {
   if (names.size() + 1 == dialect.columns) {
     header.named = true;
     const bool last = LastIsEmpty(dialect, records);
+    if (!last && !FirstNamesRows(dialect, records)) {
+      return UserError(StrCat(path, ": the header has ", names.size(), " names for ",
+                              dialect.columns,
+                              " columns, and the first column repeats values; "
+                              "expected a name for each column, and quotes around values that "
+                              "hold ",
+                              Shown(dialect.schema.delimiter())));
+    }
     if (!last) names.insert(names.begin(), "");
     header.fault = StrCat("it has one name fewer than there are columns; the ",
                           last ? "last" : "first", " column has none");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "configs/proto/schema.pb.h"
+#include "core/base/status.h"
 #include "trainer/prepare/guess/dialect.h"
 
 namespace elastor {
@@ -24,8 +25,11 @@ struct Header {
 // may be empty: R writes the names of rows in such a column. Where the names are no names for a
 // schema (one stands twice, one is missing or long, the line has one fewer as R's), the line counts
 // as skipped and fields get repaired names by their places. A line of more names than there are
-// columns names none. REQUIRES: `dialect` of FindDialect, and more records than it skips.
-Header FindHeader(const Dialect& dialect, const std::vector<std::string>& records);
+// columns names none. User error naming `path` when a line has one name fewer, and the first column
+// repeats a value, which names of rows do not: values hold the delimiter. REQUIRES: `dialect` of
+// FindDialect, and more records than it skips.
+StatusOr<Header> FindHeader(const Dialect& dialect, const std::vector<std::string>& records,
+                            const std::string& path);
 
 }  // namespace elastor
 

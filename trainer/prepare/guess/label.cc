@@ -92,6 +92,14 @@ LabelForm LabelFormOf(const SampleColumn& column) {
   return values == 2 ? LabelForm::kTwoTexts : LabelForm::kTexts;
 }
 
+bool HasThreeSigns(const SampleColumn& label) {
+  const bool zero = std::ranges::any_of(label.values, [](const auto& each) {
+    double number;
+    return ParseNumber(each.first, &number) && number == 0;
+  });
+  return zero && label.least < 0 && label.largest > 0;
+}
+
 int LabelScore(const SampleColumn& column, bool named) {
   const LabelForm form = LabelFormOf(column);
   const LabelName name = named ? LabelNameOf(column.name) : LabelName::kNo;
@@ -189,8 +197,8 @@ std::string LabelDoubt(const SampleColumns& sample, const std::vector<size_t>& c
     doubts.push_back(StrCat(Shown(PositiveText(label)), " counts as 1, as the rarest value"));
   } else if (form == LabelForm::kTexts) {
     doubts.push_back(StrCat("all values but ", Shown(PositiveText(label)), " count as 0"));
-  } else if (label.values.size() > 2 && label.least < 0) {
-    doubts.emplace_back("has 0, 1 and -1; -1 counts as 0");
+  } else if (HasThreeSigns(label)) {
+    doubts.emplace_back(kThreeSigns);
   }
   if (HasRareClass(label)) {
     doubts.push_back(StrCat("only ", CountText(RarerRows(label), "row"), " of ", label.count,

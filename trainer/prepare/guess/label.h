@@ -24,6 +24,10 @@ enum class LabelForm {
 };
 LabelForm LabelFormOf(const SampleColumn& column);
 
+// Whether a label of 0 and 1 has both 0 and -1; the doubt about it.
+bool HasThreeSigns(const SampleColumn& label);
+inline constexpr char kThreeSigns[] = "has 0, 1 and -1; -1 counts as 0";
+
 // Returns how likely a column is the label; 0: it cannot be. `named`: a header names the columns.
 int LabelScore(const SampleColumn& column, bool named);
 

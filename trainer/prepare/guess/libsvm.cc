@@ -182,16 +182,19 @@ std::vector<LibsvmFindings::Fields> TripleFields(const LibsvmRows& rows) {
   return entries;
 }
 
-// Puts a field of the label first if the label is not 0, 1 or -1.
+// Puts a field of the label first if the label is not 0 or -1, and 1.
 void AddLabel(LibsvmRows* rows, LibsvmFindings* found) {
   rows->label.Summarise({});
   const LabelForm form = LabelFormOf(rows->label);
-  if (form != LabelForm::kTwoNumbers && form != LabelForm::kRatings) return;
+  const bool three = form == LabelForm::kZeroOne && HasThreeSigns(rows->label);
+  if (form != LabelForm::kTwoNumbers && form != LabelForm::kRatings && !three) return;
   const std::string threshold = NumberText(LabelThreshold(rows->label));
   found->fields.insert(
       found->fields.begin(),
       {"label", LabelType(rows->label),
-       form == LabelForm::kRatings ? StrCat("numbers from ", threshold, " on count as 1") : ""});
+       three                         ? kThreeSigns
+       : form == LabelForm::kRatings ? StrCat("numbers from ", threshold, " on count as 1")
+                                     : ""});
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "core/base/text.h"
 #include "trainer/prepare/guess/name_hints.h"
+#include "trainer/prepare/guess/value_kinds.h"
 #include "trainer/prepare/rows/list_text.h"
 #include "trainer/prepare/rows/value_text.h"
 
@@ -17,13 +19,15 @@ namespace {
 
 // In this order: what stands within the items of a list comes later. Control characters separate
 // items in tables of Hive.
-constexpr std::string_view kSeparators = "\x01\x02\x03|^;,/+&~ :_-#$@";
+constexpr std::string_view kSeparators = "\x01\x02\x03|^;,/+&~ :_-#$@*";
 constexpr std::string_view kSure = "\x01\x02\x03|^";  // stand between items only
 constexpr std::string_view kUsual = ";,";
 constexpr std::string_view kWithinNumbers = "/:_-";  // of dates, telephones, codes
 
 constexpr std::string_view kBetweenNumbers = "|;, ";
 
+constexpr int64_t kLeastLists = 20;  // whose second item is the same tell a sign from chance
+constexpr size_t kFewSeconds = 20;   // of such lists
 constexpr size_t kFewTuples = 20;
 constexpr double kBracketShare = 0.9;
 constexpr double kListShare = 0.02;    // of the values of a list have several items
@@ -159,12 +163,22 @@ std::string SeparatorsOf(const SampleColumn& column) {
   return there;
 }
 
-// Whether nearly all values begin and end with a bracket.
+// Whether nearly all values begin and end with a bracket, or begin with one and the same word
+// before it, as array([1, 2]).
 bool InBrackets(const SampleColumn& column) {
+  const auto word_of = [](std::string_view value) {
+    const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+    return value.substr(0, std::ranges::find_if_not(value, letter) - value.begin());
+  };
   int64_t rows = 0;
+  std::string_view first = column.values.begin()->first;
+  for (const auto& [value, count] : column.values) first = std::min<std::string_view>(first, value);
   for (const auto& [value, count] : column.values) {
-    for (const std::string_view pair : {"[]", "{}", "()"}) {
-      if (value.size() > 1 && value.front() == pair[0] && value.back() == pair[1]) rows += count;
+    const std::string_view word = word_of(value);
+    if (word != word_of(first)) continue;
+    const std::string_view text = std::string_view(value).substr(word.size());
+    for (const std::string_view pair : {"[]", "{}", "()", "<>"}) {
+      if (text.size() > 1 && text.front() == pair[0] && text.back() == pair[1]) rows += count;
     }
   }
   return column.values.size() > 1 &&
@@ -207,9 +221,14 @@ ListFinding FindBrackets(const SampleColumn& column) {
     found.doubt = "several numbers in brackets, which no schema reads; left out";
   } else {
     found.kind = ListFinding::kList;
+    if (!odd.empty()) found.doubt = StrCat(Shown(odd), " is no list, and makes a bad row");
   }
   return found;
 }
+
+// The signs between items that no separator is, as schemas have one byte.
+constexpr std::string_view kWideSigns[] = {"\u3001", "\uff0c", "\uff1b", "\u060c", "\u061b",
+                                           "\u00b7", "\u2022", "\u2192", "\uff5c", "\uff0f"};
 
 // Whether most values begin with the slash of a path or have the "//" of an address.
 bool ArePaths(const SampleColumn& column) {
@@ -249,14 +268,57 @@ ListFinding::Kind KindOf(const Items& items, char separator, int64_t count) {
   return maybe ? ListFinding::kMaybe : ListFinding::kNone;
 }
 
+// The sign of several bytes that stands between the items of a list; empty: none does.
+std::string_view WideSign(const SampleColumn& column) {
+  constexpr char kCut = '\x1e';
+  for (const std::string_view sign : kWideSigns) {
+    const auto has = [&](const auto& each) { return each.first.find(sign) != std::string::npos; };
+    if (std::ranges::none_of(column.values, has)) continue;
+    SampleColumn cut;
+    for (const auto& [value, rows] : column.values) {
+      std::string text = value;
+      for (size_t at = 0; (at = text.find(sign, at)) != text.npos; ++at) {
+        text.replace(at, sign.size(), 1, kCut);
+      }
+      cut.values[text] += rows;
+    }
+    if (KindOf(ItemsOf(cut, kCut), kCut, column.count) != ListFinding::kNone) return sign;
+  }
+  return "";
+}
+
+// Why the items of a list should be looked at: nearly all lists have one and the same second item,
+// as the sign of a > b > c, or an item looks missing. Empty: no reason.
+std::string ItemDoubt(const SampleColumn& column, char separator) {
+  std::map<std::string, int64_t> seconds;
+  int64_t several = 0;
+  std::string missing;
+  for (const auto& [value, rows] : column.values) {
+    size_t count = 0;
+    ForEachItem(value, separator, [&](std::string_view text) {
+      const std::string item(TrimBlanks(text));
+      if (++count == 2) seconds[item] += rows;
+      const bool is_null = item.empty() || column.nulls.contains(item) || !LooksMissing(item);
+      if (!is_null && (missing.empty() || item < missing)) missing = item;
+    });
+    several += count > 1 ? rows : 0;
+  }
+  for (const auto& [item, rows] : seconds) {
+    if (seconds.size() > kFewSeconds || rows < kLeastLists) continue;
+    if (static_cast<double>(rows) < kRecurShare * static_cast<double>(several)) continue;
+    return StrCat("taken for lists; ", Shown(item),
+                  " is the second item of nearly all, and may stand between items");
+  }
+  return missing.empty()
+             ? ""
+             : StrCat("the item ", Shown(missing), " is taken for a value, and may mean missing");
+}
+
 std::string Named(char separator) { return separator == ' ' ? "blanks" : Shown({&separator, 1}); }
 
-}  // namespace
-
-ListFinding FindList(const SampleColumn& column, bool named, std::string_view delimiter) {
+// Finds a separator of one byte.
+ListFinding FindSeparated(const SampleColumn& column, bool named, std::string_view delimiter) {
   ListFinding found;
-  if (column.numeric() || column.values.size() < 2) return found;
-  if (InBrackets(column)) return FindBrackets(column);
   const std::string there = SeparatorsOf(column);
   for (const char separator : kSeparators) {
     if (!IsOneOf(there, separator)) continue;
@@ -300,6 +362,24 @@ ListFinding FindList(const SampleColumn& column, bool named, std::string_view de
                            items.most, " items, as names of several parts");
     }
     return found;
+  }
+  return found;
+}
+
+}  // namespace
+
+ListFinding FindList(const SampleColumn& column, bool named, std::string_view delimiter) {
+  if (column.numeric() || column.values.size() < 2) return {};
+  if (InBrackets(column)) return FindBrackets(column);
+  ListFinding found = FindSeparated(column, named, delimiter);
+  if (!found.doubt.empty()) return found;
+  if (const std::string_view sign = WideSign(column); !sign.empty()) {
+    found.doubt = StrCat("may be lists with ", Shown(sign),
+                         " between items, which no separator is; taken for ",
+                         found.kind == ListFinding::kList ? "other lists" : "single values");
+    if (found.kind == ListFinding::kNone) found.kind = ListFinding::kMaybe;
+  } else if (found.kind == ListFinding::kList) {
+    found.doubt = ItemDoubt(column, found.separator);
   }
   return found;
 }

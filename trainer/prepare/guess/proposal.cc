@@ -187,8 +187,10 @@ std::string FieldsText(const DelimitedFindings& found) {
   return list.Take();
 }
 
-// The split by a hash of whole lines, or of the column of a table that tells most rows apart.
+// The split by a hash of whole lines, or of the column of a table that tells most rows apart. Few
+// values would make splits of no rows.
 std::string SplitText(const DelimitedFindings& found) {
+  constexpr size_t kLeastHashed = 30;
   const std::string shares = "split { train: 0.8 validation: 0.1 test: 0.1";
   if (!found.is_table) return shares + " by: HASH }\n";
   const SampleColumn* best = nullptr;
@@ -198,7 +200,10 @@ std::string SplitText(const DelimitedFindings& found) {
     if (i == found.candidates[0] || columns[i].is_list || fraction) continue;
     if (best == nullptr || columns[i].values.size() > best->values.size()) best = &columns[i];
   }
-  if (best == nullptr) return shares + " }\n";
+  if (best == nullptr || best->values.size() < kLeastHashed) {
+    return StrCat("# Rows in order, as no column of single values has ", kLeastHashed,
+                  " of them.\n", shares, " }\n");
+  }
   return StrCat("# Rows of equal ", Shown(best->name), " share a split.\n", shares,
                 " by: HASH hash_field: ", ProtoQuoted(best->name), " }\n");
 }

@@ -34,7 +34,8 @@ std::string CsvLine(std::string_view text, const TextTable& table, int64_t row) 
     std::string_view value = text.substr(column.begin(row), column.end(row) - column.begin(row));
     std::string items;
     while (column.is_list && !value.empty()) {
-      StrAppend(&items, items.empty() ? "" : "|", TakeText(&value));
+      const std::string_view item = TakeText(&value);
+      if (!item.empty()) StrAppend(&items, items.empty() ? "" : "|", item);
     }
     if (column.is_list) value = items;
     if (i > 0) line += ',';
@@ -43,7 +44,7 @@ std::string CsvLine(std::string_view text, const TextTable& table, int64_t row) 
   return line;
 }
 
-// Adds the first rows of a table as CSV.
+// Adds the first rows of a table as CSV. One without rows adds nothing.
 Status AddTable(const std::string& path, int64_t most, TextSample* sample) {
   constexpr int64_t kRows = 512;
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TableFile> table, OpenTable(path));
@@ -66,8 +67,6 @@ Status AddTable(const std::string& path, int64_t most, TextSample* sample) {
     return UserError(StrCat(path, ": has other columns than ", sample->paths[0],
                             "; expected the same in all files"));
   }
-  sample->lists = lists;
-  sample->left_out = left_out;
   std::vector<std::string>& lines = sample->lines.emplace_back(1, header);
   int64_t bytes = 0;
   std::string wrong, text;
@@ -86,7 +85,13 @@ Status AddTable(const std::string& path, int64_t most, TextSample* sample) {
     if (!wrong.empty()) return TableError(path, wrong);
   }
   sample->whole = sample->whole && bytes < most;
-  if (lines.size() == 1) return UserError(path + ": is empty, expected rows");
+  if (lines.size() == 1) {
+    sample->lines.pop_back();
+  } else {
+    sample->paths.push_back(path);
+    sample->lists = lists;
+    sample->left_out = left_out;
+  }
   return OkStatus();
 }
 
@@ -102,13 +107,12 @@ int64_t TextSample::bytes() const {
 
 StatusOr<TextSample> ReadTextSample(const std::vector<std::string>& paths) {
   TextSample sample;
-  sample.paths = paths;
   for (const std::string& path : paths) {
     const int64_t most = kSampleBytes / static_cast<int64_t>(paths.size());
     ELASTOR_ASSIGN_OR_RETURN(const bool is_table, IsTable(path));
     if (!sample.lines.empty() && is_table == sample.lists.empty()) {
       return UserError(StrCat(path, ": expected ", is_table ? "text" : "a Parquet or Arrow file",
-                              ", as ", paths[0], " is"));
+                              ", as ", sample.paths[0], " is"));
     }
     if (is_table) {
       ELASTOR_RETURN_IF_ERROR(AddTable(path, most, &sample));
@@ -119,9 +123,16 @@ StatusOr<TextSample> ReadTextSample(const std::vector<std::string>& paths) {
     ELASTOR_RETURN_IF_ERROR(source->Next(most, &text));
     sample.whole = sample.whole && static_cast<int64_t>(text.size()) < most / 2;
     if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-    if (text.empty()) return UserError(StrCat(path, ": is empty, expected rows"));
+    if (text.empty()) continue;
+    if (const size_t end = text.find('\n');
+        end != text.npos && text.substr(0, end).ends_with("\r\r")) {
+      return UserError(path + ": lines end in CR CR LF, expected LF or CR LF; convert them with " +
+                       "tr -d '\\r'");
+    }
     sample.lines.push_back(SplitLines(text));
+    sample.paths.push_back(path);
   }
+  if (sample.lines.empty()) return UserError(paths[0] + ": is empty, expected rows");
   return sample;
 }
 

@@ -30,7 +30,7 @@ struct TextSample {
 };
 
 // Reads the first megabytes. Columns of tables that no field reads are left out. User error when a
-// file cannot be read or is empty.
+// file cannot be read, or all are empty; empty ones are left out.
 StatusOr<TextSample> ReadTextSample(const std::vector<std::string>& paths);
 
 }  // namespace elastor

@@ -1,17 +1,20 @@
 #include "trainer/prepare/guess/types.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "core/base/status.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/report/csv.h"
 #include "google/protobuf/stubs/strutil.h"
 #include "trainer/prepare/guess/lists.h"
@@ -154,6 +157,22 @@ std::optional<ColumnProposal> ProposeNumericTime(const SampleColumn& column, boo
   return ColumnProposal{"", "", why, *format};
 }
 
+// Doubts years of two digits that are taken for far ones, as 43 of a birth for 2043.
+std::string LateYearDoubt(const SampleColumn& column, Field::TimeFormat format) {
+  constexpr int64_t kLate = 2208988800;  // 2040
+  std::string late;
+  int64_t seconds;
+  for (const auto& [value, rows] : column.values) {
+    const size_t end = std::min(value.find_first_of(", "), value.size());
+    const size_t year = value.find_last_of("/.-", end) + 1;
+    const bool is_late = end - year == 2 && ParseTime(value, format, &seconds) && seconds >= kLate;
+    if (is_late && (late.empty() || value < late)) late = value;
+  }
+  if (late.empty()) return "";
+  ParseTime(late, format, &seconds);
+  return StrCat("years of two digits: ", Shown(late), " is taken for ", DayText(seconds));
+}
+
 // The format of a column of texts that are likely times. Nothing: no format reads all of them.
 std::optional<ColumnProposal> ProposeWrittenTime(const SampleColumn& column) {
   const auto reads_all = [&](Field::TimeFormat format) {
@@ -167,7 +186,8 @@ std::optional<ColumnProposal> ProposeWrittenTime(const SampleColumn& column) {
   const bool month_first = reads_all(Field::MM_DD_YYYY), day_first = reads_all(Field::DD_MM_YYYY);
   if (!month_first && !day_first) return std::nullopt;
   if (month_first != day_first) {
-    return ColumnProposal{"", "", "", month_first ? Field::MM_DD_YYYY : Field::DD_MM_YYYY};
+    const Field::TimeFormat format = month_first ? Field::MM_DD_YYYY : Field::DD_MM_YYYY;
+    return ColumnProposal{"", "", LateYearDoubt(column, format), format};
   }
   // No day is beyond the 12th. Points are German.
   const bool points = AllValues(
@@ -285,26 +305,73 @@ ColumnProposal ProposeWhole(const SampleColumn& column, bool named, int64_t rows
   return {CategoryType(column, rows), "", "taken for names of things; may be a quantity", {}};
 }
 
-// Doubts a number such as -999 or 9999 that stands further from all others than they do from one
-// another. Empty: there is none.
+// Doubts a number that stands further from all others than they do from one another: one such as
+// -999 or 9999, or any that several rows have. Empty: there is none.
 std::string MarkDoubt(const SampleColumn& column) {
   constexpr double kMarks[] = {99, 999, 9999, 99999, 999999};
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double end : {column.least, column.largest}) {
-    if (std::ranges::find(kMarks, std::abs(end)) == std::end(kMarks)) continue;
+    const bool mark = std::ranges::find(kMarks, std::abs(end)) != std::end(kMarks);
     double least = kInfinity, largest = -kInfinity;
+    int64_t marked = 0;
     for (const auto& [value, rows] : column.values) {
       double number = 0;
       ParseNumber(value, &number);
-      if (number == end) continue;
+      if (number == end) {
+        marked += rows;
+        continue;
+      }
       least = std::min(least, number);
       largest = std::max(largest, number);
     }
+    if (!mark && (marked < 2 || column.values.size() <= kFewValues)) continue;
     if (std::max(least - end, end - largest) > largest - least) {
       return StrCat(CsvNumber(end), " is far from all other numbers, and may mean missing");
     }
   }
   return "";
+}
+
+// Doubts numbers whose points may stand between thousands: 957 and 1.041, and no other ones. Empty:
+// there are no such.
+std::string ThousandsDoubt(const SampleColumn& column) {
+  constexpr size_t kGroup = 3;
+  std::string grouped;
+  bool plain = false;
+  for (const auto& [value, rows] : column.values) {
+    const std::string_view digits = std::string_view(value).substr(value[0] == '-');
+    const size_t point = std::min(digits.find('.'), digits.size());
+    const bool is_grouped = point + 1 + kGroup == digits.size();
+    if (point == 0 || point > kGroup || (is_grouped ? digits[0] == '0' : point < digits.size()) ||
+        digits.find_first_not_of(".0123456789") != digits.npos) {
+      return "";
+    }
+    plain |= !is_grouped;
+    if (is_grouped && (grouped.empty() || value < grouped)) grouped = value;
+  }
+  if (!plain || grouped.empty()) return "";
+  return StrCat("the point of ", Shown(grouped), " may stand between thousands");
+}
+
+// Doubts whole numbers that stand for things and are written in several ways, each of which is
+// another value: 7 and 7.0, 7 and 00007, or shortened as 1.18E+11. Empty: they are not.
+std::string WritingDoubt(const SampleColumn& column) {
+  std::map<double, std::string> texts;
+  std::string first, second;
+  for (const auto& [value, rows] : column.values) {
+    double number = 0;
+    ParseNumber(value, &number);
+    if (value.find_first_of("eE") != value.npos && std::abs(number) >= 10) {
+      return "numbers with an exponent, as of a spreadsheet, have lost digits";
+    }
+    if (std::abs(number) > kExactIntegers) continue;  // equal for different ones
+    const auto [same, is_new] = texts.try_emplace(number, value);
+    if (is_new) continue;
+    auto [less, more] = std::minmax(same->second, value);
+    if (first.empty() || less < first) first = less, second = more;
+  }
+  if (first.empty()) return "";
+  return StrCat(Shown(first), " and ", Shown(second), " are two values here, and one number");
 }
 
 ColumnProposal ProposeNumeric(const SampleColumn& column, bool named, int64_t rows) {
@@ -315,6 +382,10 @@ ColumnProposal ProposeNumeric(const SampleColumn& column, bool named, int64_t ro
   if (!doubt.empty()) proposal.doubt = doubt;
   if (proposal.doubt.empty() && proposal.type.starts_with("NUMERIC")) {
     proposal.doubt = MarkDoubt(column);
+    if (proposal.doubt.empty()) proposal.doubt = ThousandsDoubt(column);
+  }
+  if (proposal.doubt.empty() && proposal.type.starts_with("CATEGORICAL")) {
+    proposal.doubt = WritingDoubt(column);
   }
   return proposal;
 }
@@ -366,19 +437,72 @@ std::optional<ColumnProposal> ProposeOdd(const SampleColumn& column) {
   return ColumnProposal{"CATEGORICAL", "", StrCat(odd, "; taken for texts"), {}};
 }
 
+bool IsRowOfOneSign(std::string_view text) {
+  const auto sign = static_cast<unsigned char>(text[0]);
+  const size_t bytes = std::max(Utf8Bytes(text), 1);
+  for (size_t at = 0; at < text.size(); at += bytes) {
+    if (text.substr(at, bytes) != text.substr(0, bytes)) return false;
+  }
+  return std::isalnum(sign) == 0;
+}
+
+// Pairs index:value between other delimiters than libsvm's. With few values and several indices
+// they are names, as 16:9 and 4:3.
+std::optional<ColumnProposal> ProposePairs(const SampleColumn& column) {
+  int64_t rows = 0;
+  std::set<std::string> indices;
+  for (const auto& [value, count] : column.values) {
+    if (!HoldsPairs(value)) continue;
+    rows += count;
+    indices.insert(value.substr(0, value.find(':')));
+  }
+  const bool names = column.values.size() <= kFewValues && indices.size() > 1;
+  if (names || static_cast<double>(rows) < kMostShare * static_cast<double>(column.count))
+    return {};
+  return LeftOut(StrCat("pairs such as ", FirstText(column, HoldsPairs),
+                        ", as libsvm's index:value; no schema reads them so; left out"));
+}
+
+// Doubts values that have few forms with numbers in it, and are no names as u17. Empty:
+// they have none.
+std::string FormDoubt(const SampleColumn& column, bool named) {
+  if (AllValues(column, IsRowOfOneSign)) {
+    return StrCat("texts such as ", FirstText(column, IsRowOfOneSign),
+                  " may be numbers by their length");
+  }
+  if ((named && IsThingName(column.name)) || column.values.size() <= kFewValues) return "";
+  constexpr size_t kMostForms = 2;
+  std::map<std::string, size_t> values_of;
+  for (const auto& [value, rows] : column.values) {
+    std::string form = FormOf(value);
+    if (!IsFormOfName(form)) ++values_of[std::move(form)];
+  }
+  std::vector<size_t> forms;
+  for (const auto& [form, values] : values_of) forms.push_back(values);
+  std::ranges::sort(forms, std::greater<>());
+  forms.resize(std::min(forms.size(), kMostForms));
+  const size_t with = std::accumulate(forms.begin(), forms.end(), size_t{0});
+  if (static_cast<double>(with) < kMostShare * static_cast<double>(column.values.size())) return "";
+  const auto is_odd = [](std::string_view text) { return !IsFormOfName(FormOf(text)); };
+  return StrCat("texts such as ", FirstText(column, is_odd),
+                " of one form may be times, numbers or parts of a name");
+}
+
 ColumnProposal ProposeText(const SampleColumn& column, bool named, int64_t rows,
                            std::string_view delimiter) {
   if (auto time = ProposeWrittenTime(column)) return *time;
   if (auto odd = ProposeOdd(column)) return *odd;
   const ListFinding list = FindList(column, named, delimiter);
   if (list.kind == ListFinding::kUnreadable) return LeftOut(list.doubt);
+  if (auto pairs = ProposePairs(column)) return *pairs;
   if (list.kind == ListFinding::kList) return Bag(column, list);
+  const std::string doubt = list.doubt.empty() ? FormDoubt(column, named) : list.doubt;
   if (EveryRowOfItsOwn(column, rows)) {
     ColumnProposal ignored = Ignored("another value in every row");
-    ignored.doubt = list.doubt;
+    ignored.doubt = doubt;
     return ignored;
   }
-  return {CategoryType(column, rows), "", list.doubt, {}};
+  return {CategoryType(column, rows), "", doubt, {}};
 }
 
 }  // namespace

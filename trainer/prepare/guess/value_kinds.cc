@@ -235,13 +235,59 @@ bool IsWrittenTime(std::string_view text) {
   return (between.kind == Piece::kOther || between.text == "T") && IsTimeOfDay(pieces, at);
 }
 
+bool HoldsPairs(std::string_view text) {
+  size_t words = 0, pairs = 0;
+  for (; !text.empty(); ++words) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text = Trimmed(text.substr(word.size()));
+    const size_t colon = word.find(':');
+    if (colon == word.npos || colon == 0) continue;
+    const std::string_view value = word.substr(colon + 1);
+    double number;
+    pairs += std::ranges::all_of(word.substr(0, colon), IsDigit) &&
+             (ParseNumber(value, &number) || IsWrittenNumber(value) || MeansMissing(value));
+  }
+  return pairs > 0 && pairs + 1 >= words;
+}
+
+std::string FormOf(std::string_view text) {
+  constexpr std::string_view kArabic = "\xd9", kPersian = "\xdb", kWide = "\xef\xbc";
+  const auto in = [&](size_t at, std::string_view lead, unsigned char first) {
+    if (!text.substr(at).starts_with(lead) || at + lead.size() >= text.size()) return size_t{0};
+    const auto last = static_cast<unsigned char>(text[at + lead.size()]);
+    return last >= first && last < first + 10 ? lead.size() + 1 : 0;
+  };
+  std::string form;
+  bool digits = false;
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes =
+        IsDigit(text[at])
+            ? 1
+            : std::max({in(at, kArabic, 0xa0), in(at, kPersian, 0xb0), in(at, kWide, 0x90)});
+    if (bytes == 0 || !digits) form += bytes == 0 ? text[at] : '0';
+    digits = bytes > 0;
+    at += std::max<size_t>(bytes, 1);
+  }
+  return form;
+}
+
+bool IsFormOfName(std::string_view form) {
+  const size_t digits = form.find('0');
+  const std::string_view before = form.substr(0, digits);
+  return digits == form.npos ||
+         (digits > 0 && form.find_first_not_of("0.", digits) == form.npos &&
+          std::ranges::all_of(before, [](char c) { return c > ' ' && c < 0x7f; }));
+}
+
 bool LooksMissing(std::string_view text) {
   constexpr std::string_view kTexts[] = {"<na>", "#n/a", "nat", "(null)", ".", "--", "<null>"};
   return MeansMissing(text) || Trimmed(text).empty() ||
          std::ranges::find(kTexts, LowerCase(text)) != std::end(kTexts);
 }
 
+// A person can be named Null; programs write NULL and null.
 bool MayBeValue(std::string_view text) {
+  if (text == "Null") return true;
   constexpr std::string_view kTexts[] = {"na", "none", "nil", "-", ".", "--"};
   return std::ranges::find(kTexts, LowerCase(text)) != std::end(kTexts);
 }

@@ -21,6 +21,15 @@ std::string UnitOf(std::string_view text);
 // 2014-10-21T05:00Z, 21 Oct 2014.
 bool IsWrittenTime(std::string_view text);
 
+// Whether `text` is pairs index:value as libsvm writes them, behind a label or not: 3:0.5, 7:nan.
+bool HoldsPairs(std::string_view text);
+
+// Returns `text` with 0 in the place of each run of digits of any script: "0-0" of 2014-334.
+std::string FormOf(std::string_view text);
+
+// Whether a form is that of names, which end in a number (u17, item_17, v1.2) or have none.
+bool IsFormOfName(std::string_view form);
+
 // Whether `text` is what programs write for a missing value: what MeansMissing says, and more.
 bool LooksMissing(std::string_view text);
 

@@ -51,9 +51,10 @@ class PageText {
   }
   static bool IsBlock(const xmlNode* node) {
     if (!IsSeen(node)) return false;
+    const std::string_view name = reinterpret_cast<const char*>(node->name);
+    if (name == "wbr") return false;  // where a word may break; libxml2 does not know it
     const htmlElemDesc* const element = htmlTagLookup(node->name);
-    return element == nullptr || !element->isinline ||
-           std::string_view(reinterpret_cast<const char*>(node->name)) == "br";
+    return element == nullptr || !element->isinline || name == "br";
   }
   void Enter(const xmlNode* node) {
     if (node->type == XML_TEXT_NODE) Append(reinterpret_cast<const char*>(node->content));

@@ -59,14 +59,16 @@ Status BadRowLedger::Count(const Chunk& chunk) {
       warn_("bad row: " + place(chunk.bad[i]));
     }
   }
-  bad_rows_ += chunk.bad_rows;
   if (too_many) {
     // A chunk keeps the first few of many bad rows, and none when an earlier run has read it.
-    const std::string example =
-        chunk.bad.empty() ? path : place(chunk.bad[std::min(told, chunk.bad.size() - 1)]);
+    const bool kept = told < chunk.bad.size();
+    const std::string example = chunk.bad.empty() ? path : place(chunk.bad[kept ? told : told - 1]);
+    const int64_t so_far = bad_rows_ + (kept ? static_cast<int64_t>(told) + 1 : chunk.bad_rows);
+    bad_rows_ += chunk.bad_rows;
     return UserError(
-        StrCat(example, "; ", bad_rows_, " bad rows so far, max_bad_rows is ", max_bad_rows_));
+        StrCat(example, "; ", so_far, " bad rows so far, max_bad_rows is ", max_bad_rows_));
   }
+  bad_rows_ += chunk.bad_rows;
   lines_ += chunk.lines;
   return OkStatus();
 }

@@ -1,6 +1,7 @@
 #include "trainer/prepare/rows/column_names.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "core/base/text.h"
@@ -178,6 +179,31 @@ StatusOr<RowColumns> ColumnsOfRow(const Schema& schema, const SideTables& tables
   ELASTOR_RETURN_IF_ERROR(draw("of", negatives.of(), 0));
   for (const std::string& column : negatives.beside()) {
     ELASTOR_RETURN_IF_ERROR(draw("beside", column, 0));
+  }
+  // A negative has its row's time, group, weight and user.
+  const std::vector<int64_t> of_item(columns.of_draws.begin() + 1, columns.of_draws.end());
+  const auto check = [&](const std::string& reader, const std::string& column,
+                         int64_t at) -> Status {
+    bool changes = std::ranges::find(of_item, at) != of_item.end();
+    int64_t end = kFirstCell;
+    for (size_t i = 0; i < tables.size(); ++i) {
+      const int64_t begin = end;
+      end -= std::ssize(tables[i].columns());
+      const bool by_item = std::ranges::find(of_item, columns.of_keys[i]) != of_item.end();
+      changes = changes || (by_item && at <= begin && at > end);
+    }
+    if (!changes) return OkStatus();
+    return UserError(StrCat(place, "negatives: ", reader, " reads ", Shown(column),
+                            ", which changes with the item; expected a column that does not"));
+  };
+  ELASTOR_RETURN_IF_ERROR(check("user", negatives.user(), columns.of_draws[0]));
+  for (int i = 0; i < schema.fields_size(); ++i) {
+    const Field& field = schema.fields(i);
+    const Field::Type type = field.type();
+    if (type != Field::TIME && type != Field::GROUP && type != Field::WEIGHT) continue;
+    ELASTOR_RETURN_IF_ERROR(
+        check(StrCat("field ", field.name(), " of type ", Field::Type_Name(type)),
+              field.column().empty() ? field.name() : field.column(), columns.of_fields[i]));
   }
   return columns;
 }

@@ -128,6 +128,7 @@ class ListReader {
     for (size_t at = 0; (at = item.find_first_not_of(kBlanks, at)) < item.size();) {
       const size_t end = std::min(item.find_first_of(kBlanks, at), item.size());
       words.emplace_back(item.substr(at, end - at));
+      if (words.back() == "...") return false;  // items that numpy left out
       numbers &= ParseNumber(words.back(), &number);
       at = end;
     }

@@ -16,6 +16,11 @@ constexpr std::string_view kQuery = "qid:";
 
 }  // namespace
 
+bool IsPairComment(std::string_view line) {
+  const size_t first = line.find_first_not_of(kSpaces);
+  return first != line.npos && line[first] == '#';
+}
+
 bool ReadsPairs(const Field& field) {
   return field.type() != Field::LABEL && field.type() != Field::GROUP;
 }
@@ -48,13 +53,11 @@ PairLines::PairLines(const Schema& schema, const std::vector<FieldPlan>& fields,
   }
 }
 
-// Returns false if the line is a comment.
-bool PairLines::SplitWords(std::string_view line) {
+void PairLines::SplitWords(std::string_view line) {
   words_.clear();
   while (true) {
     line.remove_prefix(std::min(line.find_first_not_of(kSpaces), line.size()));
-    if (line.empty()) return true;
-    if (line[0] == '#') return !words_.empty();
+    if (line.empty() || line[0] == '#') return;
     words_.push_back(line.substr(0, line.find_first_of(kSpaces)));
     line.remove_prefix(words_.back().size());
   }
@@ -67,7 +70,8 @@ bool PairLines::FailWord(size_t word, const FieldPlan* field, std::string_view f
 }
 
 bool PairLines::Parse(std::string_view line, RowBuilder* row) {
-  if (!SplitWords(line)) return false;
+  if (IsPairComment(line)) return false;
+  SplitWords(line);
   query_ = line.substr(0, 0);
   if (ParseWords(line, row) && split_by_hash_) {
     const std::string_view hashed = hash_query_ ? query_ : line;
@@ -79,8 +83,9 @@ bool PairLines::Parse(std::string_view line, RowBuilder* row) {
 bool PairLines::ParseWords(std::string_view line, RowBuilder* row) {
   // A pair in the label's place: the row has none.
   const std::string_view first = line.substr(0, line.find_first_of(kSpaces));
+  if (words_.empty()) return row->Fail("found a blank line, expected a label and pairs");
   const bool unlabelled = optional_labels_ && first.find(':') != std::string_view::npos;
-  const std::string_view label = unlabelled || words_.empty() ? line.substr(0, 0) : words_[0];
+  const std::string_view label = unlabelled ? line.substr(0, 0) : words_[0];
   if (!(label_ == nullptr ? row->AddLibsvmLabel(label) : row->Add(*label_, label))) return false;
   // The first pair is the second word, also of a row without a label.
   if (unlabelled) words_.insert(words_.begin(), label);

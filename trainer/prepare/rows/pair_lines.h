@@ -19,6 +19,9 @@ enum class PairForm {
 
 PairForm PairFormOf(const Schema& schema);
 
+// Whether a line of pairs is a comment, and so no row.
+bool IsPairComment(std::string_view line);
+
 // Whether a field reads pairs. A LABEL reads the row's first word, and a GROUP reads qid:.
 bool ReadsPairs(const Field& field);
 
@@ -38,7 +41,7 @@ class PairLines {
     std::string_view number, index;     // of the row at hand; not begun: it has none
     std::vector<std::string_view> bag;  // of a MULTI_HOT field
   };
-  bool SplitWords(std::string_view line);
+  void SplitWords(std::string_view line);
   bool ParseWords(std::string_view line, RowBuilder* row);
   bool TakeQuery(size_t word, bool* taken, RowBuilder* row);
   bool ParseByPlace(const std::vector<size_t>& pairs, RowBuilder* row) const;

@@ -195,6 +195,16 @@ bool RowBuilder::AddBag(const FieldPlan& field, std::string_view text) {
   return true;
 }
 
+bool RowBuilder::AddList(const FieldPlan& field, std::string_view texts) {
+  column_ = texts;
+  while (!texts.empty()) {
+    const std::string_view item = TakeText(&texts);
+    if ((field.keep_missing || !item.empty()) && !AddToBag(field, item)) return false;
+  }
+  EndBag(field);
+  return true;
+}
+
 bool RowBuilder::AddHistory(const FieldPlan& field, std::string_view texts,
                             const HistoryPlace& from) {
   column_ = texts;
@@ -358,19 +368,36 @@ bool RowBuilder::FailTime(const FieldPlan& field, std::string_view found) {
 
 bool RowBuilder::Fail(std::string what) {
   failed_ = true;
-  if (chunk_->bad.size() < kKeptBadRows) chunk_->bad.push_back({chunk_->lines, std::move(what)});
+  if (in_negative_) what = StrCat("negative with item ", Shown(negative_item_), ": ", what);
+  if (chunk_->bad.size() < kKeptBadRows) chunk_->bad.push_back({FirstLine(), std::move(what)});
   return false;
 }
 
 void RowBuilder::Hint(const std::string& hint) {
-  if (!chunk_->bad.empty() && chunk_->bad.back().line == chunk_->lines) {
+  if (!chunk_->bad.empty() && chunk_->bad.back().line == FirstLine()) {
     chunk_->bad.back().what += hint;
   }
 }
 
 void RowBuilder::End(int64_t lines) {
+  last_record_line_ = chunk_->lines;
   chunk_->lines += lines;
-  if (lines > 0) ++chunk_->records;
+  if (failed_) chunk_->bad_records.push_back(static_cast<uint32_t>(chunk_->records));
+  ++chunk_->records;
+  EndRow();
+}
+
+void RowBuilder::BeginNegative(std::string_view item) {
+  in_negative_ = true;
+  negative_item_ = item;
+}
+
+void RowBuilder::EndNegative() {
+  EndRow();
+  in_negative_ = false;
+}
+
+void RowBuilder::EndRow() {
   for (size_t i = 0; i < multi_; ++i) {
     if (!failed_) chunk_->cut_values[i] += row_cuts_[i];
     row_cuts_[i] = 0;
@@ -382,7 +409,6 @@ void RowBuilder::End(int64_t lines) {
     return;
   }
   chunk_->events.resize(chunk_->events.size() - events);
-  chunk_->bad_records.push_back(static_cast<uint32_t>(chunk_->records - 1));
   // Columns that the schema does not fill have no rows to lose.
   const auto take_back = [this](auto* column, size_t per_row) {
     column->resize(std::min(column->size(), chunk_->rows * per_row));

@@ -55,6 +55,8 @@ class RowBuilder {
   // Adds the value of a whole column of DELIMITED. REQUIRES: `text` lies in the chunk's, or lives
   // as long as the chunk.
   bool Add(const FieldPlan& field, std::string_view text);
+  // Adds the items of a table's list, sized texts. REQUIRES: as Add.
+  bool AddList(const FieldPlan& field, std::string_view texts);
   // Adds one value of each of several rows. REQUIRES: `texts` lives as long as the chunk.
   bool AddHistory(const FieldPlan& field, std::string_view texts, const HistoryPlace& from);
   // Adds what a history depends on. REQUIRES: as Add.
@@ -84,9 +86,12 @@ class RowBuilder {
 
   // Passes over a line that is no row. REQUIRES: nothing was added since End.
   void SkipLine() { ++chunk_->lines; }
-  // Ends the row of a record of `lines` lines: keeps it, or takes back what was added of it. 0: the
-  // record has another row already.
+  // Ends the row of a record of `lines` lines: keeps it, or takes back what was added of it.
   void End(int64_t lines);
+  // Begins a negative with this item, a further row of the record that ended last. What is wrong
+  // with it is told of the record's first line. EndNegative is its End.
+  void BeginNegative(std::string_view item);
+  void EndNegative();
 
  private:
   bool AddLabel(const FieldPlan& field, std::string_view text);
@@ -108,6 +113,10 @@ class RowBuilder {
   }
   bool FailNumber(const FieldPlan& field, std::string_view found);
   bool FailTime(const FieldPlan& field, std::string_view found);
+  // Keeps the row at hand, or takes it back.
+  void EndRow();
+  // Of the record at hand.
+  int64_t FirstLine() const { return in_negative_ ? last_record_line_ : chunk_->lines; }
   size_t BagBegin() const { return chunk_->bag_ends.empty() ? 0 : chunk_->bag_ends.back(); }
 
   ParsedChunk* const chunk_;
@@ -121,6 +130,9 @@ class RowBuilder {
   std::string_view column_;         // that Add adds
   size_t row_events_ = 0;           // of the row at hand
   bool failed_ = false;
+  bool in_negative_ = false;
+  std::string_view negative_item_;
+  int64_t last_record_line_ = 0;
   size_t bags_before_ = 0;  // the row at hand
 };
 

@@ -431,8 +431,11 @@ void RowParser::Plan::AddNegatives(const Columns& columns, const RecordDraws& dr
                                    ParsedChunk* chunk, RowBuilder* row) const {
   for (uint32_t i = draws.begin; i < draws.end; ++i) {
     const DrawnColumns<Columns> drawn = {columns, item_columns, *chunk->items, chunk->drawn[i]};
+    const int64_t rows = chunk->rows;
+    row->BeginNegative(drawn.items.Text(drawn.item, 0));
     ParseColumns(drawn, std::string_view(), beside, row);
-    row->End(0);
+    row->EndNegative();
+    if (chunk->rows == rows) continue;
     for (size_t j = 0; j < tables.size(); ++j) chunk->missing_keys[j] += beside->missing[j];
   }
 }
@@ -578,7 +581,7 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
     } else {
       text = text_of(field.column);
       const bool is_list = !is_cell && found.is_list(field.column);
-      if (is_list ? row->AddHistory(field, text, {}) : row->Add(field, text)) continue;
+      if (is_list ? row->AddList(field, text) : row->Add(field, text)) continue;
     }
     row->Hint(is_cell ? CellHint(field.column) : ValueHint(field, text, row->at_first_line()));
     return;

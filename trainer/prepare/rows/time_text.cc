@@ -25,6 +25,7 @@ class TimeReader {
   explicit TimeReader(std::string_view text) : text_(text) {}
 
   bool done() const { return text_.empty(); }
+  size_t left() const { return text_.size(); }
   bool StartsWith(char c) const { return text_.starts_with(c); }
   bool Take(char c) {
     if (!text_.starts_with(c)) return false;
@@ -149,26 +150,32 @@ bool ParseDigits(std::string_view text, int64_t* seconds) {
   return reader.done() && parts[0] < 24 && parts[1] < 60 && parts[2] < 60;
 }
 
+// The year that two digits stand for, as POSIX has it.
+int YearOfTwoDigits(int digits) {
+  constexpr int kLast2000 = 68;
+  return digits + (digits <= kLast2000 ? 2000 : 1900);
+}
+
 // Dates as people write them, with a time of day or without: 10/21/2014, 21.10.14, 2014/10/21. The
 // order of their numbers, as 'Y', 'M' and 'D'.
 bool ParseWrittenDate(std::string_view text, std::string_view order, int64_t* seconds) {
   TimeReader reader(text);
   int year = 0, month = 0, day = 0;
+  size_t year_digits = 0;
   char between = 0;
   for (const char part : order) {
     const bool first = part == order[0];
     if (!first && (between == 0 ? !reader.TakeAny("/.-", &between) : !reader.Take(between))) {
       return false;
     }
+    const size_t left = reader.left();
     const bool taken = part == 'Y' ? reader.TakeDigits(first ? 4 : 2, 4, &year)
                                    : reader.TakeDigits(1, 2, part == 'M' ? &month : &day);
     if (!taken) return false;
+    if (part == 'Y') year_digits = left - reader.left();
   }
-  if (order[0] != 'Y') {
-    constexpr int kLast2000 = 68;  // as POSIX has it
-    if (year > 99 && year < 1000) return false;
-    if (year < 100) year += year <= kLast2000 ? 2000 : 1900;
-  }
+  if (year_digits == 2) year = YearOfTwoDigits(year);
+  if (year < 1000) return false;
   if (!FromCalendar(year, month, day, seconds)) return false;
   if (reader.done()) return true;
   reader.Take(',');
@@ -181,7 +188,7 @@ bool ParseShortDigits(std::string_view text, int64_t* seconds) {
   int year, month, day, hour;
   if (!reader.TakeDigits(2, 2, &year) || !reader.TakeDigits(2, 2, &month) ||
       !reader.TakeDigits(2, 2, &day) || !reader.TakeDigits(2, 2, &hour) || !reader.done() ||
-      hour > 23 || !FromCalendar(2000 + year, month, day, seconds)) {
+      hour > 23 || !FromCalendar(YearOfTwoDigits(year), month, day, seconds)) {
     return false;
   }
   *seconds += hour * 3600;

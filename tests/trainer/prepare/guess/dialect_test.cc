@@ -74,6 +74,10 @@ TEST(DialectTest, RefusesLinesWithoutDelimiter) {
   const auto dialect = FindDialect({"word", "other"}, "in.txt");
   ASSERT_FALSE(dialect.ok());
   EXPECT_TRUE(dialect.status().message().starts_with("in.txt: no delimiter makes"));
+  EXPECT_TRUE(dialect.status().message().ends_with("; no line has one of them"));
+  const auto blank = FindDialect({"a,b", "", "1,2", ""}, "in.txt");
+  ASSERT_FALSE(blank.ok());
+  EXPECT_TRUE(blank.status().message().ends_with("; 2 of the first 4 lines are blank"));
 }
 
 }  // namespace

@@ -74,6 +74,13 @@ TEST(GuessTest, FilesPutTogetherRepeatTheirHeader) {
   EXPECT_THAT(schema, HasSubstr("fields { name: \"a\" type: NUMERIC "));
 }
 
+TEST(GuessTest, FilesThatItCannotReadAreRefused) {
+  EXPECT_THAT(Guess("click,a\r\r\n1,x\r\r\n0,y\r\r\n"), HasSubstr("f: lines end in CR CR LF"));
+  const std::string path = WriteScratch("f", "click,a\n1,.5\n0,.25\n");
+  EXPECT_EQ(GuessSchema({path, path}).status().message(),
+            path + ": stands twice in --guess; expected each file once");
+}
+
 TEST(GuessTest, AProposalThatLosesAClassIsRefused) {
   EXPECT_THAT(Guess("a,click\nx,1\ny,1\nz,1\n", "click"),
               HasSubstr("--label=click: found 1 value"));

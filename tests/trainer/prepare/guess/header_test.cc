@@ -13,7 +13,9 @@ Header Find(const Texts& lines, size_t columns = 2, size_t skipped = 0) {
   dialect.schema.set_skip_lines(static_cast<int64_t>(skipped));
   dialect.columns = columns;
   dialect.skipped = skipped;
-  return FindHeader(dialect, lines);
+  const auto header = FindHeader(dialect, lines, "f");
+  EXPECT_TRUE(header.ok()) << header.status().message();
+  return header.ok() ? *header : Header();
 }
 
 bool HasHeader(const Texts& lines, size_t columns = 2, size_t skipped = 0) {
@@ -69,6 +71,19 @@ TEST(HeaderTest, ShortHeadersOfRNameNoRowNames) {
   EXPECT_EQ(header.names, (Texts{"c1", "x", "y"}));
   const Header trailing = Find({"x,y", "5,0,", "7,1,"}, 3, 1);
   EXPECT_EQ(trailing.names, (Texts{"x", "y", "c3"}));
+}
+
+// A name of a row stands once: here values have an unquoted comma.
+TEST(HeaderTest, ShortHeadersOverValuesThatRepeatAreRefused) {
+  Dialect dialect;
+  dialect.schema.set_delimiter(",");
+  dialect.columns = 3;
+  dialect.skipped = 1;
+  const auto header = FindHeader(dialect, {"click,city", "0,Paris, FR", "0,Rome, IT"}, "f");
+  EXPECT_EQ(
+      header.status().message(),
+      "f: the header has 2 names for 3 columns, and the first column repeats values; expected a "
+      "name for each column, and quotes around values that hold ','");
 }
 
 TEST(HeaderTest, HeadersWithMoreNamesThanColumnsNameNone) {

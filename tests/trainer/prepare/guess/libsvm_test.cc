@@ -49,6 +49,13 @@ TEST(LibsvmTest, LabelsAndQueriesGetFields) {
                         "fields { names: \"f1..f2\" type: NUMERIC }\n"));
 }
 
+TEST(LibsvmTest, ZeroBesideMinusOneIsDoubted) {
+  EXPECT_THAT(FieldsOf({"1 1:.5", "0 1:3", "-1 1:2"}),
+              HasSubstr("\n# check label: has 0, 1 and -1; -1 counts as 0\n"
+                        "fields { name: \"label\" type: LABEL }\n"));
+  EXPECT_THAT(FieldsOf({"+1 1:.5", "-1 1:3", "1 1:2"}), Not(HasSubstr("# check")));
+}
+
 TEST(LibsvmTest, TriplesAreFieldsOfLibffm) {
   EXPECT_EQ(FieldsOf({"1 0:3:1 1:7:0.5 2:4:1 2:5:1 4:9:.5", "0 0:2:1 1:7:4 2:6:1 4:8:1"}),
             "layout: LIBFFM\nzero_based: true\n"

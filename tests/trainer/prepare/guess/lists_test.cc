@@ -23,7 +23,7 @@ Texts Materials(const std::string& between) {
 }
 
 TEST(ListsTest, FindsWhatStandsBetweenItems) {
-  for (const std::string between : {"|", "^", ";", ",", " ", "/", "#", "$", "@", "\x01"}) {
+  for (const std::string between : {"|", "^", ";", ",", " ", "/", "#", "$", "@", "*", "\x01"}) {
     const ListFinding found = FindIn(Materials(between));
     EXPECT_EQ(found.kind, ListFinding::kList) << between;
     EXPECT_EQ(found.separator, between[0]);
@@ -72,6 +72,36 @@ TEST(ListsTest, BracketsOfPythonAndJson) {
   EXPECT_EQ(words.kind, ListFinding::kMaybe);
   EXPECT_EQ(words.doubt,
             "may be lists in brackets of one item each, and is taken for single values");
+}
+
+TEST(ListsTest, OtherTextsInBracketsAreLeftOut) {
+  for (const Texts& values :
+       {Texts{"<java><c++>", "<java>", "<css>"}, Texts{"array(['a'], dtype=object)", "array([])"},
+        Texts{"frozenset({'a', 'b'})", "frozenset({'b'})"}}) {
+    const ListFinding found = FindIn(values);
+    EXPECT_EQ(found.kind, ListFinding::kUnreadable) << values[0];
+  }
+  EXPECT_NE(FindIn({"f(x)", "g(x)", "h(x)"}).kind, ListFinding::kUnreadable);
+  Texts values = {"[1, 2, ..., 9]"};
+  for (int i = 0; i < 30; ++i) values.push_back("[1, " + std::to_string(i) + "]");
+  const ListFinding shortened = FindIn(values);
+  EXPECT_EQ(shortened.kind, ListFinding::kList);
+  EXPECT_EQ(shortened.doubt, "'[1, 2, ..., 9]' is no list, and makes a bad row");
+}
+
+TEST(ListsTest, SignsThatNoSchemaTakesAreDoubted) {
+  for (const std::string sign : {"\u3001", "\uff0c", "\u060c ", " \u2022 "}) {
+    EXPECT_NE(FindIn(Materials(sign)).doubt, "") << sign;
+  }
+  for (const std::string sign : {" > ", " - ", " and "}) {
+    const std::string item = sign.substr(1, sign.size() - 2);
+    EXPECT_EQ(FindIn(Materials(sign)).doubt,
+              "taken for lists; '" + item +
+                  "' is the second item of nearly all, and may stand between items");
+  }
+  Texts values = Materials("|");
+  values.emplace_back("wood|None");
+  EXPECT_EQ(FindIn(values).doubt, "the item 'None' is taken for a value, and may mean missing");
 }
 
 TEST(ListsTest, NoSchemaReadsPartsOfItemsOrNumbersWithFractions) {

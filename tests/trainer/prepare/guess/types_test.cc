@@ -150,10 +150,82 @@ TEST(TypesTest, NumbersFarFromAllOthersMayMeanMissing) {
     values.push_back(mark);
     EXPECT_THAT(Propose(ColumnOf("v", values)).doubt, HasSubstr("may mean missing")) << mark;
   }
+  Texts repeated = {"-888", "-888"};
+  for (int i = 0; i < 30; ++i) repeated.push_back(std::to_string(i) + ".5");
+  EXPECT_EQ(Propose(ColumnOf("v", repeated)).doubt,
+            "-888 is far from all other numbers, and may mean missing");
+  repeated.erase(repeated.begin());
+  ExpectCertain(ColumnOf("v", repeated), kNumber);
   Texts others = numbers;
   others.emplace_back("998");
   ExpectCertain(ColumnOf("v", others), kNumber);
   ExpectCertain(ColumnOf("v", {"999", "0.5", "700.5"}), kNumber);
+}
+
+TEST(TypesTest, PointsMayStandBetweenThousands) {
+  EXPECT_EQ(Propose(ColumnOf("v", {"957", "1.041", "12.500"})).doubt,
+            "the point of '1.041' may stand between thousands");
+  ExpectCertain(ColumnOf("v", {"957", "1.041", "0.500"}), kNumber);
+  ExpectCertain(ColumnOf("v", {"957", "1.041", "12.5"}), kNumber);
+}
+
+TEST(TypesTest, NamesWrittenInSeveralWaysAreDoubted) {
+  EXPECT_EQ(Propose(ColumnOf("user_id", {"7", "7.0", "8"})).doubt,
+            "'7' and '7.0' are two values here, and one number");
+  EXPECT_EQ(Propose(ColumnOf("user_id", {"7", "00007", "8"})).doubt,
+            "'00007' and '7' are two values here, and one number");
+  EXPECT_EQ(Propose(ColumnOf("ad_id", {"1.18E+11", "1.19E+11"})).doubt,
+            "numbers with an exponent, as of a spreadsheet, have lost digits");
+  ExpectCertain(ColumnOf("user_id", {"12345678901234567890", "12345678901234567891", "1", "1"}),
+                "CATEGORICAL min_count: 2");
+  ExpectCertain(ColumnOf("user_id", {"7.0", "8.0", "7.0"}), "CATEGORICAL min_count: 2");
+}
+
+// Each of `count` numbers from 10 on between two texts.
+Texts Around(int count, const std::string& before, const std::string& after) {
+  Texts texts;
+  for (int i = 10; i < 10 + count; ++i) texts.push_back(before + std::to_string(i) + after);
+  return texts;
+}
+
+TEST(TypesTest, PairsOfLibsvmAreLeftOut) {
+  ExpectLeftOut(ColumnOf("v", Around(30, "2:0.", "")), "pairs such as '2:0.10'");
+  ExpectLeftOut(ColumnOf("v", Around(30, "0 1:2 7:", "")), "pairs such as '0 1:2 7:10'");
+  ExpectLeftOut(ColumnOf("v", {"3:1", "3:nan", "3:1"}), "pairs such as '3:1'");
+  ExpectCertain(ColumnOf("v", {"16:9", "4:3", "16:9", "4:3"}), "CATEGORICAL min_count: 2");
+}
+
+TEST(TypesTest, TextsOfOneFormAreDoubted) {
+  for (const Texts& texts :
+       {Around(30, "2014-3", ""), Around(30, "P", "D"), Around(30, "/Date(", ")/"),
+        Around(30, "ca. ", ""), Around(30, "20140816T0100", "Z"),
+        Around(30, "2014\u5e74", "\u65e5")}) {
+    EXPECT_THAT(Propose(ColumnOf("v", texts)).doubt, HasSubstr("of one form")) << texts[0];
+  }
+  Texts digits;
+  for (int i = 0; i < 30; ++i) {
+    std::string text;
+    for (const char c : std::to_string(i + 100)) text += std::string("\xd9") + char(0xa0 + c - '0');
+    digits.push_back(text);
+  }
+  EXPECT_THAT(Propose(ColumnOf("v", digits)).doubt, HasSubstr("of one form"));
+  EXPECT_THAT(Propose(ColumnOf("v", {"\u2605", "\u2605\u2605", "\u2605\u2605\u2605"})).doubt,
+              HasSubstr("by their length"));
+  ExpectCertain(ColumnOf("v", Around(30, "item_", "")), "CATEGORICAL min_count: 2");
+  Texts hashes = Around(30, "", "fb1");
+  hashes.resize(6);
+  for (int i = 0; i < 300; ++i) hashes.push_back("68fd1e64");
+  for (const char* digit : {"a", "b", "c", "d", "e", "f"}) {
+    for (const char* next : {"1a", "c7", "3d"}) hashes.push_back(std::string(digit) + next);
+  }
+  ExpectCertain(ColumnOf("v", hashes), "CATEGORICAL");
+  ExpectCertain(ColumnOf("order_code", Around(30, "A-", "-7")), "CATEGORICAL min_count: 2");
+}
+
+TEST(TypesTest, FarYearsOfTwoDigitsAreDoubted) {
+  EXPECT_EQ(Propose(ColumnOf("birth_date", {"23.05.81", "22.10.43", "1.2.77"})).doubt,
+            "years of two digits: '22.10.43' is taken for 2043-10-22");
+  EXPECT_EQ(Propose(ColumnOf("day", {"23.05.21", "22.10.39", "1.2.77"})).doubt, "");
 }
 
 TEST(TypesTest, FractionsAreNumbersAndNeverLogarithms) {

@@ -72,6 +72,8 @@ TEST(ValueKindsTest, TextsThatMeanMissing) {
   EXPECT_TRUE(MayBeValue("None"));
   EXPECT_TRUE(MayBeValue("NA"));
   EXPECT_FALSE(MayBeValue("\\N"));
+  EXPECT_TRUE(MayBeValue("Null"));  // a surname
+  EXPECT_FALSE(MayBeValue("NULL"));
 }
 
 TEST(ValueKindsTest, DigitsThatAreDates) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/text.h"
+
 namespace elastor {
 namespace {
 
@@ -50,6 +52,7 @@ TEST(BadRowLedgerTest, RowsUpToTheLimitAreToldAndTheNextIsTheError) {
     BadRowLedger ledger({"a"}, limit, [&](const std::string& text) { told.push_back(text); });
     const Status status = ledger.Add(0, 0, {9, 3, {{1, "x"}, {2, "y"}, {4, "z"}}, 0});
     EXPECT_EQ(told.size(), static_cast<size_t>(limit));
+    EXPECT_THAT(status.message(), testing::HasSubstr(StrCat("; ", limit + 1, " bad rows so far")));
     told.push_back(status.message().substr(0, 6));
     const std::vector<std::string> rows = {"bad row: a:2: x", "bad row: a:3: y"};
     for (int64_t i = 0; i < limit; ++i) EXPECT_EQ(told[i], rows[i]);

@@ -515,7 +515,8 @@ TEST(RowParserTest, ListsInBrackets) {
               ElementsAre("\xc3\xa9\n/\\", "\xf0\x9f\x98\x80", "\xc3\xa9\xf0\x9f\x98\x80"));
   for (const char* list :
        {"a", "[", "[a", "a]", "[1, 2)", "[,]", "[1,,2]", "['a]", "['a'b]", "[[1]]", "{'a': 1}",
-        "{a: 1}", R"(["\ud83d"])", R"(["\q"])", R"(["\u12"])", R"(["\ud83d\u0041"])", "[it's]"}) {
+        "{a: 1}", R"(["\ud83d"])", R"(["\q"])", R"(["\u12"])", R"(["\ud83d\u0041"])", "[it's]",
+        "[1, ..., 9]", "[1 2 ... 9]"}) {
     EXPECT_EQ(FirstWhat(schema + "}", "1\t" + std::string(list) + "\n"),
               "column 2 (s): found " + Shown(list) +
                   ", expected a list in brackets such as ['a', 'b'] or [1, 2]");
@@ -611,7 +612,7 @@ TEST(RowParserTest, LibsvmLabelsQueriesAndComments) {
   EXPECT_EQ(chunk.lines, 6);
   EXPECT_EQ(chunk.bad_rows, 3);
   EXPECT_EQ(chunk.bad[0].line, 2);
-  EXPECT_EQ(chunk.bad[0].what, "column 1 (label): found '', expected a number");
+  EXPECT_EQ(chunk.bad[0].what, "found a blank line, expected a label and pairs");
   EXPECT_EQ(chunk.bad[1].what, "column 3 (q): found 'qid:4', expected one qid in a row");
   EXPECT_EQ(chunk.bad[2].what, "column 2 (q): found 'qid:', expected a text behind qid:");
   EXPECT_THAT(ParseText(schema + "split { train: 1 by: HASH hash_field: 'q' }", "2 qid:7\n1 1:1\n")
