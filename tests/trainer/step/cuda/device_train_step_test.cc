@@ -187,7 +187,9 @@ TEST(DeviceFastModeTest, AloneItDiffersInProductsOnly) {
     const TinyTraining training = {.model = TinyModel(model)};
     const Outcome expected = Train(training, {.parts = OnDevice({})});
     const Outcome fast = Train(training, {.parts = OnDevice({.reproducible = false})});
-    if (opened->emulated) EXPECT_EQ(Differences(expected, fast), "");
+    if (opened->emulated) {
+      EXPECT_EQ(Differences(expected, fast), "");
+    }
     const Distance distance = Between(expected, fast);
     EXPECT_LT(distance.steps, 2e-5);
     EXPECT_LT(distance.logits, 2e-4);
