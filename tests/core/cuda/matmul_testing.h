@@ -139,7 +139,8 @@ std::vector<Out> RunOnDevice(Precision precision, const HostProduct<In, Out>& ho
 //   they align addends, which two bits more allow for.
 // - TF32 keeps 10 bits of mantissa: an operand is off by up to 2^-10 of itself.
 // - BFloat16 operands are exact; a BFloat16 result is rounded by up to 2^-8 of itself. cuBLAS on an
-//   H100 also rounds the `product` with its bias before it adds what was there (0: nothing was).
+//   H100 also rounds the `product`, with its bias or before it, when it adds what was there (0:
+//   nothing was).
 template <typename In, typename Out>
 double Tolerance(Precision precision, int64_t k, double value, double product, double magnitude,
                  double rest) {
@@ -177,9 +178,9 @@ void ExpectProduct(Precision precision, const HostProduct<In, Out>& host,
           if (std::is_same_v<Out, BFloat16>) bias = static_cast<float>(BFloat16(bias));
           const double value = before + sum + bias;
           const double expected = shape.relu ? std::max(value, 0.0) : value;
-          const double tolerance =
-              Tolerance<In, Out>(precision, shape.k, value, shape.accumulate ? sum + bias : 0,
-                                 magnitude, std::abs(before) + std::abs(bias));
+          const double tolerance = Tolerance<In, Out>(
+              precision, shape.k, value, shape.accumulate ? std::abs(sum) + std::abs(bias) : 0,
+              magnitude, std::abs(before) + std::abs(bias));
           const double error = std::abs(static_cast<float>(result[at]) - expected);
           ASSERT_LE(error, tolerance)
               << "C[" << o << ", " << b << "][" << i << ", " << j << "] is "
