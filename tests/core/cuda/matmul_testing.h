@@ -138,7 +138,8 @@ std::vector<Out> RunOnDevice(Precision precision, const HostProduct<In, Out>& ho
 // - Sums of k floats in any order are within k 2^-24 of the magnitude; tensor cores truncate when
 //   they align addends, which two bits more allow for.
 // - TF32 keeps 10 bits of mantissa: an operand is off by up to 2^-10 of itself.
-// - BFloat16 operands are exact; a BFloat16 result is rounded by up to 2^-8 of itself. Results of an
+// - BFloat16 operands are exact; a BFloat16 result is rounded by up to 2^-8 of itself. Results of
+// an
 //   H100 are as if cuBLAS also rounded the `product`, with its bias or before it, when it adds to
 //   what was there (0: nothing was).
 template <typename In, typename Out>
