@@ -98,6 +98,26 @@ const char* ActivityName(Activity activity) {
   LOG(FATAL) << "no such activity: " << static_cast<int>(activity);
 }
 
+const char* WorkName(Work work) {
+  switch (work) {
+    case Work::kTraining:
+      return "training";
+    case Work::kEvaluation:
+      return "evaluation";
+    case Work::kOther:
+      return "other";
+    case Work::kCount:
+      break;
+  }
+  LOG(FATAL) << "no such work: " << static_cast<int>(work);
+}
+
+Work WorkOf(Activity activity) {
+  if (activity >= Activity::kRouteIds && activity <= Activity::kUpdate) return Work::kTraining;
+  const bool measures = activity == Activity::kEvaluate || activity == Activity::kSpectrum;
+  return measures ? Work::kEvaluation : Work::kOther;
+}
+
 std::string NameCall(const Call& call) {
   return std::string(CallName(call.kind)) + " (" + PhaseName(call.phase) + ", call " +
          std::to_string(call.number) + ")";

@@ -62,10 +62,17 @@ enum class Activity : uint8_t {
 };
 const char* ActivityName(Activity activity);  // "data_read"
 
+// The work that calls are made for: steps, measuring a model, or all else (start, checkpoints,
+// end). Messages, bytes and time are recorded by it, too.
+enum class Work { kTraining, kEvaluation, kOther, kCount };
+const char* WorkName(Work work);  // "training"
+Work WorkOf(Activity activity);
+
 // One rank's view of one collective call.
 struct Call {
   CallKind kind = CallKind::kBarrier;
   Phase phase = Phase::kSetup;
+  int64_t messages_sent = 0;   // to other ranks; a message longer than the longest counts once
   int64_t bytes_sent = 0;      // to other ranks
   int64_t bytes_received = 0;  // from other ranks
   // Everything besides kind and phase that must be equal on all ranks: the root, and the lengths

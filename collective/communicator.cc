@@ -1,10 +1,10 @@
 #include "collective/communicator.h"
 
-#include <bit>
 #include <cstdio>
 #include <numeric>
 
 #include "collective/broadcast_tree.h"
+#include "collective/call_messages.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 
@@ -13,15 +13,6 @@ namespace {
 
 int64_t Sum(std::span<const int64_t> bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
-}
-
-// Messages that a rank sends, and receives, in an all-reduce by recursive doubling: among the ranks
-// below the largest power of two one for each of its bits; a rank beyond gives its values to one of
-// these before, and gets the result afterwards.
-int DoublingMessages(int rank, int ranks) {
-  const int power = std::bit_floor(static_cast<unsigned>(ranks));
-  if (rank >= power) return 1;
-  return std::countr_zero(static_cast<unsigned>(power)) + (rank + power < ranks ? 1 : 0);
 }
 
 void CheckLengths(std::span<const int64_t> bytes, int ranks) {
@@ -69,26 +60,31 @@ template <typename Collective>
 Status Communicator::Record(const Call& call, Collective collective) {
   const Clock::time_point start = Clock::now();
   Status status = collective(Numbered(call));
-  PhaseRecord& record = records_[static_cast<size_t>(call.phase)];
-  ++record.calls;
-  record.bytes_sent += call.bytes_sent;
-  record.bytes_received += call.bytes_received;
-  record.seconds += SecondsSince(start);
+  records_[static_cast<size_t>(work())][static_cast<size_t>(call.phase)] +=
+      {1, call.messages_sent, call.bytes_sent, call.bytes_received, SecondsSince(start)};
   return status;
 }
 
+PhaseRecord Communicator::record(Phase phase) const {
+  PhaseRecord sum;
+  for (const auto& of_work : records_) sum += of_work[static_cast<size_t>(phase)];
+  return sum;
+}
+
 Status Communicator::Barrier(Phase phase) {
-  return Record({CallKind::kBarrier, phase}, [&](const Call& call) { return DoBarrier(call); });
+  return Record({CallKind::kBarrier, phase, SentInBarrier(size_)},
+                [&](const Call& call) { return DoBarrier(call); });
 }
 
 Status Communicator::AllToAll(Phase phase, const void* send, void* receive, size_t block_bytes) {
   const int64_t block = static_cast<int64_t>(block_bytes);
   block_bytes_.assign(size_, block);
-  const int64_t bytes = block * (size_ - 1);
-  return Record({CallKind::kAllToAll, phase, bytes, bytes, block_bytes}, [&](const Call& call) {
-    return DoAllToAllV(call, static_cast<const char*>(send), block_bytes_,
-                       static_cast<char*>(receive), block_bytes_);
-  });
+  const Sent sent = SentInAllToAll(rank_, block_bytes_);
+  return Record({CallKind::kAllToAll, phase, sent.messages, sent.bytes, sent.bytes, block_bytes},
+                [&](const Call& call) {
+                  return DoAllToAllV(call, static_cast<const char*>(send), block_bytes_,
+                                     static_cast<char*>(receive), block_bytes_);
+                });
 }
 
 Status Communicator::AllToAllV(Phase phase, const void* send, std::span<const int64_t> send_bytes,
@@ -96,19 +92,21 @@ Status Communicator::AllToAllV(Phase phase, const void* send, std::span<const in
   CheckLengths(send_bytes, size_);
   CheckLengths(receive_bytes, size_);
   CHECK_EQ(send_bytes[rank_], receive_bytes[rank_]);
-  const int64_t sent = Sum(send_bytes) - send_bytes[rank_];
+  const Sent sent = SentInAllToAll(rank_, send_bytes);
   const int64_t received = Sum(receive_bytes) - receive_bytes[rank_];
-  return Record({CallKind::kAllToAllV, phase, sent, received}, [&](const Call& call) {
-    return DoAllToAllV(call, static_cast<const char*>(send), send_bytes,
-                       static_cast<char*>(receive), receive_bytes);
-  });
+  return Record({CallKind::kAllToAllV, phase, sent.messages, sent.bytes, received},
+                [&](const Call& call) {
+                  return DoAllToAllV(call, static_cast<const char*>(send), send_bytes,
+                                     static_cast<char*>(receive), receive_bytes);
+                });
 }
 
 Status Communicator::AllGatherV(Phase phase, const void* send, void* receive,
                                 std::span<const int64_t> bytes) {
   CheckLengths(bytes, size_);
   const int64_t total = Sum(bytes);
-  return Record({CallKind::kAllGatherV, phase, bytes[rank_] * (size_ - 1), total - bytes[rank_],
+  const Sent sent = SentInAllGather(size_, bytes[rank_]);
+  return Record({CallKind::kAllGatherV, phase, sent.messages, sent.bytes, total - bytes[rank_],
                  static_cast<uint64_t>(total)},
                 [&](const Call& call) {
                   return DoAllGatherV(call, static_cast<const char*>(send),
@@ -120,10 +118,10 @@ Status Communicator::Broadcast(Phase phase, void* data, size_t bytes, int root) 
   CHECK_GE(root, 0);
   CHECK_LT(root, size_);
   const int64_t length = static_cast<int64_t>(bytes);
-  const BroadcastPlace place = PlaceInBroadcast(rank_, root, size_);
+  const Sent sent = SentInBroadcast(rank_, root, size_, length);
   return Record(
-      {CallKind::kBroadcast, phase, length * static_cast<int64_t>(place.children.size()),
-       rank_ == root ? 0 : length, bytes * size_ + root},
+      {CallKind::kBroadcast, phase, sent.messages, sent.bytes, rank_ == root ? 0 : length,
+       bytes * size_ + root},
       [&](const Call& call) { return DoBroadcast(call, static_cast<char*>(data), length, root); });
 }
 
@@ -137,8 +135,8 @@ Status Communicator::AllReduceMax(Phase phase, std::span<int64_t> values) {
 
 Status Communicator::AllReduce(CallKind kind, Phase phase, Reduction reduction,
                                std::span<int64_t> values) {
-  const int64_t bytes = static_cast<int64_t>(values.size_bytes()) * DoublingMessages(rank_, size_);
-  return Record({kind, phase, bytes, bytes, values.size()},
+  const Sent sent = SentInAllReduce(rank_, size_, static_cast<int64_t>(values.size_bytes()));
+  return Record({kind, phase, sent.messages, sent.bytes, sent.bytes, values.size()},
                 [&](const Call& call) { return DoAllReduce(call, reduction, values); });
 }
 

@@ -17,9 +17,19 @@ namespace elastor {
 
 struct PhaseRecord {
   int64_t calls = 0;
+  int64_t messages_sent = 0;   // to other ranks
   int64_t bytes_sent = 0;      // to other ranks
   int64_t bytes_received = 0;  // from other ranks
   double seconds = 0;          // inside the calls, waiting included
+
+  PhaseRecord& operator+=(const PhaseRecord& other) {
+    calls += other.calls;
+    messages_sent += other.messages_sent;
+    bytes_sent += other.bytes_sent;
+    bytes_received += other.bytes_received;
+    seconds += other.seconds;
+    return *this;
+  }
 };
 
 // Moves bytes between the ranks of a job and sums integers; never adds floating-point numbers
@@ -71,7 +81,12 @@ class Communicator {
                     std::memory_order_relaxed);
   }
 
-  const PhaseRecord& record(Phase phase) const { return records_[static_cast<size_t>(phase)]; }
+  // Returns the work that the main thread makes calls for.
+  Work work() const { return WorkOf(activity()); }
+  const PhaseRecord& record(Phase phase, Work work) const {
+    return records_[static_cast<size_t>(work)][static_cast<size_t>(phase)];
+  }
+  PhaseRecord record(Phase phase) const;  // of all work
 
  protected:
   Communicator(int rank, int size);
@@ -116,7 +131,7 @@ class Communicator {
   const int size_;
   int64_t calls_ = 0;
   std::atomic<uint64_t> activity_ = 0;  // low byte: the activity; above it: the number of changes
-  PhaseRecord records_[static_cast<size_t>(Phase::kCount)];
+  PhaseRecord records_[static_cast<size_t>(Work::kCount)][static_cast<size_t>(Phase::kCount)];
   std::vector<int64_t> block_bytes_;  // lengths of the blocks of an AllToAll
 };
 

@@ -31,6 +31,7 @@
 #include <utility>
 
 #include "collective/broadcast_tree.h"
+#include "collective/call_messages.h"
 #include "collective/communicator.h"
 #include "collective/mpi_loader.h"
 #include "collective/mpi_part.h"
@@ -188,7 +189,8 @@ class MpiCommunicator final : public Communicator {
     deadline_seconds_ = options.start_seconds;
     std::snprintf(host_, sizeof host_, "%s", mpi_.host());
     {
-      const CallScope scope(this, Numbered({CallKind::kStart}));
+      const CallScope scope(this,
+                            Numbered({CallKind::kStart, Phase::kSetup, SentInBarrier(size())}));
       Meet();
       SendReports(/*hello=*/true);
       if (rank() < kObservers) board_.Add(rank(), MakeReport(/*hello=*/true), Clock::now());
@@ -203,7 +205,8 @@ class MpiCommunicator final : public Communicator {
   // Meets the other ranks first, against the deadline: MPI_Finalize itself would wait for ever.
   ~MpiCommunicator() override {
     StopWatching();
-    const CallScope scope(this, Numbered({CallKind::kFinalize}));
+    const CallScope scope(this,
+                          Numbered({CallKind::kFinalize, Phase::kSetup, SentInBarrier(size())}));
     Meet();
     ReadReports(Clock::now());
     const BlockingCallWatch watch("MPI_Finalize", "", deadline_seconds_, rank(),
@@ -250,6 +253,7 @@ class MpiCommunicator final : public Communicator {
     for (int distance = 1; distance < size(); distance *= 2) {
       ReceivePiece(nullptr, 0, (rank() - distance + size()) % size());
       SendPiece(nullptr, 0, (rank() + distance) % size());
+      ++sent_;
       WaitAll();
     }
   }
@@ -370,6 +374,7 @@ class MpiCommunicator final : public Communicator {
   void Start(const Call& call) {
     call_ = call;
     in_call_ = true;
+    sent_ = 0;
     history_ = HistoryWith(history_, call);
     tag_ = 1 + static_cast<int>(history_ % static_cast<uint64_t>(highest_tag_));
     start_ = Clock::now();
@@ -381,6 +386,7 @@ class MpiCommunicator final : public Communicator {
 
   void Ended() {
     in_call_ = false;
+    CHECK_EQ(sent_, call_.messages_sent) << DescribeCall(call_);  // as recorded (call_messages.h)
     if (WaitsForFiles()) return;
     ++counted_calls_;
     if (stalled_since_) SayGoesOn();
@@ -408,6 +414,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   void Send(const char* data, int64_t bytes, int peer) {
+    if (bytes > 0) ++sent_;
     for (int64_t begin = 0; begin < bytes; begin += options_.max_message_bytes) {
       SendPiece(data + begin, PieceBytes(begin, bytes), peer);
     }
@@ -709,6 +716,7 @@ class MpiCommunicator final : public Communicator {
   // The call in progress, or the last one.
   Call call_;
   bool in_call_ = false;
+  int64_t sent_ = 0;      // messages of the call
   uint64_t history_ = 0;  // of all calls, this one included
   int tag_ = 0;
   Clock::time_point start_;

@@ -127,7 +127,7 @@ Status IdRoute::ExchangeMessages(Communicator* communicator, bool failed) {
   receive_words_.assign(ranks_, 0);
   if (!failed) {
     for (int r = 0; r < ranks_; ++r) {
-      send_words_[r] = layout_->tables() + sent_.OfRank(r) * (HasMasks(rank_) ? 2 : 1);
+      send_words_[r] = IdMessageWords(layout_->tables(), sent_.OfRank(r), HasMasks(rank_));
     }
   }
   ELASTOR_RETURN_IF_ERROR(communicator->AllToAll(Phase::kIdExchange, send_words_.data(),
@@ -211,18 +211,40 @@ void IdRoute::NumberOwnedKeys() {
   }
 }
 
+StatusOr<RouteDemand> IdRoute::Count(const SparseBatch& batch, ThreadPool* pool) {
+  ELASTOR_RETURN_IF_ERROR(ids_.Build(batch, pool));
+  MakeLists();
+  MakeNodeMasks();
+  const std::vector<int64_t> keys = sent_.counts();
+  const std::vector<int64_t> none(keys.size(), 0);
+  RouteDemand demand;
+  for (int r = 0; r < ranks_; ++r) demand.keys.push_back(sent_.OfRank(r));
+  demand.row_elements = PlaceRows(*layout_, *plan_, rank_, none, keys).exchange.receive;
+  demand.gradient_elements =
+      PlaceGradients(*layout_, *plan_, rank_, SentVectors(), none).exchange.send;
+  demand.unique_ids = ids_.size();
+  demand.occurrences = ids_.occurrences();
+  return demand;
+}
+
+std::vector<int64_t> IdRoute::SentVectors() const {
+  std::vector<int64_t> sent = sent_.counts();
+  if (!HasMasks(rank_)) return sent;
+  for (size_t k = 0; k < sent.size(); ++k) {
+    sent[k] = 0;
+    for (const uint32_t u : Sent(static_cast<int>(k / sent_.tables), k % sent_.tables)) {
+      sent[k] += CountNodes(u);
+    }
+  }
+  return sent;
+}
+
 void IdRoute::PlaceVectors() {
   rows_ = PlaceRows(*layout_, *plan_, rank_, received_.counts(), sent_.counts());
   const int64_t tables = layout_->tables();
-  std::vector<int64_t> sent(ranks_ * tables, 0);
   std::vector<int64_t> received(ranks_ * tables, 0);
   for (int64_t k = 0; k < ranks_ * tables; ++k) {
     const int r = static_cast<int>(k / tables);
-    if (HasMasks(rank_)) {
-      for (const uint32_t u : Sent(r, k % tables)) sent[k] += CountNodes(u);
-    } else {
-      sent[k] = sent_.begin[k + 1] - sent_.begin[k];
-    }
     if (HasMasks(r)) {
       for (int64_t i = received_.begin[k]; i < received_.begin[k + 1]; ++i) {
         received[k] += std::popcount(MaskOf(r, i));
@@ -231,7 +253,7 @@ void IdRoute::PlaceVectors() {
       received[k] = received_.begin[k + 1] - received_.begin[k];
     }
   }
-  gradients_ = PlaceGradients(*layout_, *plan_, rank_, sent, received);
+  gradients_ = PlaceGradients(*layout_, *plan_, rank_, SentVectors(), received);
   constexpr int64_t kAlignment = 16;  // elements
   bag_gradients_ = (gradients_.exchange.total() + kAlignment - 1) / kAlignment * kAlignment;
 }

@@ -44,6 +44,10 @@ class IdRoute {
   // The threads of `pool` share the work; null: the calling thread alone.
   Status Route(const SparseBatch& batch, Communicator* communicator, ThreadPool* pool);
 
+  // Returns what Route would exchange for the batch, without a communicator. Whoever predicts a job
+  // counts by it. User error if this rank has a bad id. Leaves the object without a route.
+  StatusOr<RouteDemand> Count(const SparseBatch& batch, ThreadPool* pool);
+
   const UniqueIds& ids() const { return ids_; }
   // Returns whether this is the only rank. Then unique id u is owned key u.
   bool alone() const { return ranks_ == 1; }
@@ -110,6 +114,7 @@ class IdRoute {
   int64_t WriteMessages();
   void ReadLists();
   void NumberOwnedKeys();
+  std::vector<int64_t> SentVectors() const;  // gradients by cell
   void PlaceVectors();
   int64_t CountNodes(int64_t u) const {
     return HasMasks(rank_) ? std::popcount(node_masks_[u]) : 1;

@@ -79,20 +79,19 @@ Status CallWatch::failure() {
   return failure_.empty() ? OkStatus() : MachineError(failure_);
 }
 
-PhaseRecord CallWatch::record(Phase phase) {
+PhaseRecord CallWatch::record(Phase phase, Work work) {
   const std::lock_guard lock(mutex_);
   Collect();
-  return records_[static_cast<size_t>(phase)];
+  return records_[static_cast<size_t>(work)][static_cast<size_t>(phase)];
 }
 
 void CallWatch::Collect() {
   while (!entries_.empty() && Done(*entries_.front())) {
     const Entry& entry = *entries_.front();
-    PhaseRecord& record = records_[static_cast<size_t>(entry.call.phase)];
-    ++record.calls;
-    record.bytes_sent += entry.call.bytes_sent;
-    record.bytes_received += entry.call.bytes_received;
-    if (!entry.of_host) record.seconds += entry.last.MillisecondsSince(entry.first) / 1000;
+    const DeviceCall& call = entry.call;
+    const double seconds = entry.of_host ? 0 : entry.last.MillisecondsSince(entry.first) / 1000;
+    records_[static_cast<size_t>(call.work)][static_cast<size_t>(call.phase)] +=
+        {1, call.messages_sent, call.bytes_sent, call.bytes_received, seconds};
     free_.push_back(std::move(entries_.front()));
     entries_.pop_front();
   }

@@ -21,8 +21,10 @@ namespace elastor::cuda {
 struct DeviceCall {
   const char* name;
   Phase phase;
+  int64_t messages_sent;   // to other ranks
   int64_t bytes_sent;      // to other ranks
   int64_t bytes_received;  // from other ranks
+  Work work = Work::kOther;
 };
 
 // Watches calls that a library enqueues on streams and that wait there for other ranks. Its own
@@ -56,8 +58,8 @@ class CallWatch {
   // deadline.
   void FailWaiting(const char* what);
   Status failure();
-  // Returns the sum over a phase's finished calls; the seconds are measured on the device.
-  PhaseRecord record(Phase phase);
+  // Returns the sum over finished calls; the seconds are measured on the device.
+  PhaseRecord record(Phase phase, Work work);
 
  private:
   struct Entry {
@@ -84,7 +86,7 @@ class CallWatch {
   bool stopping_ = false;
   std::deque<std::unique_ptr<Entry>> entries_;  // begun, oldest first
   std::vector<std::unique_ptr<Entry>> free_;
-  PhaseRecord records_[static_cast<size_t>(Phase::kCount)];
+  PhaseRecord records_[static_cast<size_t>(Work::kCount)][static_cast<size_t>(Phase::kCount)];
   std::string failure_;
   Clock::time_point failed_;
 

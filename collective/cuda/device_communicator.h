@@ -45,7 +45,7 @@ class DeviceCommunicator {
   // Returns the bytes that this object itself sent and received, which host()'s records leave out,
   // and its calls' seconds on the device, waiting for peers included. Unfinished calls do not
   // count. All fields are 0 if everything goes through host().
-  virtual PhaseRecord record(Phase phase) = 0;
+  virtual PhaseRecord record(Phase phase, Work work) = 0;
 
   // Returns "nccl 2.28.9", "host" or "self" (one rank). The run's summary shows it.
   virtual const char* name() const = 0;

@@ -111,7 +111,7 @@ class HostDeviceCommunicator final : public DeviceCommunicator {
     return OkStatus();
   }
 
-  PhaseRecord record(Phase) override { return {}; }
+  PhaseRecord record(Phase, Work) override { return {}; }
   const char* name() const override { return size() == 1 ? "self" : "host"; }
 
  private:

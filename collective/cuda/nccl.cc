@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/call_messages.h"
 #include "collective/cuda/call_watch.h"
 #include "collective/cuda/nccl_backend.h"
 #include "core/base/clock.h"
@@ -60,7 +61,7 @@ class NcclCommunicator final : public DeviceCommunicator {
 
   // Collective.
   Status Start(const ncclUniqueId& id) {
-    return Run({"ncclCommInitRank", Phase::kSetup, 0, 0}, nullptr, [&] {
+    return Run({"ncclCommInitRank", Phase::kSetup, 0, 0, 0}, nullptr, [&] {
       ncclComm_t made = nullptr;
       const ncclResult_t result = ncclCommInitRank(&made, size(), id, rank());
       const std::lock_guard lock(mutex_);
@@ -83,7 +84,8 @@ class NcclCommunicator final : public DeviceCommunicator {
       from += send_bytes[peer];
       to += receive_bytes[peer];
     }
-    const DeviceCall call = {"AllToAllV", phase, Sum(send_bytes) - send_bytes[rank()],
+    const Sent sent = SentInAllToAll(rank(), send_bytes);
+    const DeviceCall call = {"AllToAllV", phase, sent.messages, sent.bytes,
                              Sum(receive_bytes) - receive_bytes[rank()]};
     return Exchange(call, stream);
   }
@@ -92,7 +94,8 @@ class NcclCommunicator final : public DeviceCommunicator {
                     std::span<const int64_t> bytes) override {
     CHECK_EQ(static_cast<int>(bytes.size()), size());
     const int64_t own = bytes[rank()];
-    const DeviceCall call = {"AllGatherV", phase, own * (size() - 1), Sum(bytes) - own};
+    const Sent sent = SentInAllGather(size(), own);
+    const DeviceCall call = {"AllGatherV", phase, sent.messages, sent.bytes, Sum(bytes) - own};
     if (std::all_of(bytes.begin(), bytes.end(), [&](int64_t b) { return b == own; })) {
       if (own == 0) return watch_.failure();
       return Run(call, &stream, [&] {
@@ -132,7 +135,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     return OkStatus();
   }
 
-  PhaseRecord record(Phase phase) override { return watch_.record(phase); }
+  PhaseRecord record(Phase phase, Work work) override { return watch_.record(phase, work); }
   const char* name() const override { return name_.c_str(); }
 
  private:
@@ -187,14 +190,15 @@ class NcclCommunicator final : public DeviceCommunicator {
     if (count == 0) return watch_.failure();
     // Counted as a ring: every rank sends all but its own N-th of the values, twice.
     const int64_t bytes = 2 * (count * element_bytes * (size() - 1) / size());
-    return Run({"AllReduceSum", phase, bytes, bytes}, &stream, [&] {
+    return Run({"AllReduceSum", phase, 2 * (size() - 1), bytes, bytes}, &stream, [&] {
       return ncclAllReduce(values, values, static_cast<size_t>(count), type, ncclSum, communicator_,
                            internal::Handle(stream));
     });
   }
 
   // stream: null for a call of the host.
-  Status Run(const DeviceCall& call, Stream* stream, const std::function<ncclResult_t()>& enqueue) {
+  Status Run(DeviceCall call, Stream* stream, const std::function<ncclResult_t()>& enqueue) {
+    call.work = host()->work();
     Status status = watch_.Begin(call, stream);
     if (status.ok()) {
       const ncclResult_t result = Finished(enqueue());

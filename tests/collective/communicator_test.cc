@@ -184,10 +184,46 @@ TEST_P(CommunicatorTest, RecordsCallsAndBytesByPhase) {
     ASSERT_TRUE(c.Barrier(Phase::kMetrics).ok());
     const PhaseRecord& after = c.record(Phase::kMetrics);
     EXPECT_EQ(after.calls - before.calls, 2);
+    int64_t steps = 0;
+    while (1 << steps < n) ++steps;
+    EXPECT_EQ(after.messages_sent - before.messages_sent, n - 1 + steps);
     EXPECT_EQ(after.bytes_sent - before.bytes_sent, (n - 1) * 10);
     EXPECT_EQ(after.bytes_received - before.bytes_received, (n - 1) * 10);
     EXPECT_GE(after.seconds, before.seconds);
     EXPECT_EQ(c.record(Phase::kIdExchange).calls, other_calls);
+  });
+}
+
+// By the messages of an all-reduce on up to eight ranks: the ranks below the largest power of two
+// double, those beyond it have a partner among them.
+TEST_P(CommunicatorTest, RecordsMessagesByWork) {
+  OnEveryRank(GetParam(), [](Communicator& c) {
+    constexpr int64_t kMessages[9][8] = {{},
+                                         {0},
+                                         {1, 1},
+                                         {2, 1, 1},
+                                         {2, 2, 2, 2},
+                                         {3, 2, 2, 2, 1},
+                                         {3, 3, 2, 2, 1, 1},
+                                         {3, 3, 3, 2, 1, 1, 1},
+                                         {3, 3, 3, 3, 3, 3, 3, 3}};
+    if (c.size() > 8) return;
+    const PhaseRecord training = c.record(kPhase, Work::kTraining);
+    const PhaseRecord evaluation = c.record(kPhase, Work::kEvaluation);
+    int64_t value = 1;
+    c.Enter(Activity::kSpectrum);
+    ASSERT_TRUE(c.AllReduceSum(kPhase, {&value, 1}).ok());
+    c.Enter(Activity::kScalars);
+    EXPECT_EQ(c.record(kPhase, Work::kTraining).calls, training.calls);
+    const PhaseRecord after = c.record(kPhase, Work::kEvaluation);
+    EXPECT_EQ(after.calls - evaluation.calls, 1);
+    EXPECT_EQ(after.messages_sent - evaluation.messages_sent, kMessages[c.size()][c.rank()]);
+    EXPECT_EQ(after.bytes_sent - evaluation.bytes_sent, 8 * kMessages[c.size()][c.rank()]);
+    // Blocks without bytes are no messages.
+    std::vector<int64_t> none(c.size(), 0);
+    ASSERT_TRUE(c.AllToAllV(kPhase, nullptr, none, nullptr, none).ok());
+    EXPECT_EQ(c.record(kPhase, Work::kTraining).calls - training.calls, 1);
+    EXPECT_EQ(c.record(kPhase, Work::kTraining).messages_sent, training.messages_sent);
   });
 }
 

@@ -23,9 +23,9 @@ WaitReport ReportOf(const std::vector<Call>& calls) {
   return report;
 }
 
-const Call kSum = {CallKind::kAllReduceSum, Phase::kScalars, 16, 16, 2};
-const Call kExchange = {CallKind::kAllToAllV, Phase::kIdExchange, 8, 24};
-const Call kOtherExchange = {CallKind::kAllToAllV, Phase::kIdExchange, 80, 0};
+const Call kSum = {CallKind::kAllReduceSum, Phase::kScalars, 2, 16, 16, 2};
+const Call kExchange = {CallKind::kAllToAllV, Phase::kIdExchange, 1, 8, 24};
+const Call kOtherExchange = {CallKind::kAllToAllV, Phase::kIdExchange, 1, 80, 0};
 
 // That it waits in the last of these calls.
 WaitReport WaitsIn(const std::vector<Call>& calls, double seconds) {

@@ -88,18 +88,26 @@ inline constexpr RecordField<CheckpointRecord> kCheckpointFields[] = {
     {.name = "base", .value = &CheckpointRecord::base, .if_empty = IfEmpty::kLeftOut},
 };
 
-// Total cost of one phase of communication, over training and evaluation.
+// Total cost of one phase of communication in one kind of work.
 struct CommunicationRecord {
   std::string phase;
-  int64_t calls = 0;       // calls of one rank
-  int64_t bytes_sent = 0;  // bytes that all ranks sent to other ranks
-  double seconds = 0;      // time inside the calls on rank 0, waiting included
+  std::string work;            // "training", "evaluation" or "other"
+  int64_t calls = 0;           // alike on all ranks
+  int64_t rank0_messages = 0;  // messages and bytes that rank 0 sent to other ranks
+  int64_t rank0_bytes = 0;
+  double rank0_seconds = 0;  // time inside the calls on rank 0, waiting included
+  int64_t all_messages = 0;  // messages and bytes that all ranks sent to other ranks
+  int64_t all_bytes = 0;
 };
 inline constexpr RecordField<CommunicationRecord> kCommunicationFields[] = {
     {.name = "phase", .value = &CommunicationRecord::phase},
+    {.name = "work", .value = &CommunicationRecord::work},
     {.name = "calls", .value = &CommunicationRecord::calls},
-    {.name = "bytes_sent", .value = &CommunicationRecord::bytes_sent},
-    {.name = "seconds", .value = &CommunicationRecord::seconds},
+    {.name = "rank0_messages_sent", .value = &CommunicationRecord::rank0_messages},
+    {.name = "rank0_bytes_sent", .value = &CommunicationRecord::rank0_bytes},
+    {.name = "rank0_seconds", .value = &CommunicationRecord::rank0_seconds},
+    {.name = "all_messages_sent", .value = &CommunicationRecord::all_messages},
+    {.name = "all_bytes_sent", .value = &CommunicationRecord::all_bytes},
 };
 
 struct Summary {

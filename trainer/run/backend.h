@@ -30,9 +30,9 @@ class Backend {
   virtual Step<float>* step() = 0;
   // How readers must stage the ids of the step's batches; null: the step takes ids as they are.
   virtual IdStaging id_staging() = 0;
-  // Bytes that the device sent in a phase, and the time it took. The communicator records the
+  // Returns the messages and bytes that the device sent, and the time. The communicator records the
   // host's own.
-  virtual PhaseRecord device_record(Phase phase) = 0;
+  virtual PhaseRecord device_record(Phase phase, Work work) = 0;
 };
 
 struct BackendOptions {

@@ -24,7 +24,7 @@ class CpuBackend final : public Backend {
   ShardedEmbedding<float>* host_embedding() override { return &embedding_; }
   Step<float>* step() override { return &step_; }
   IdStaging id_staging() override { return nullptr; }
-  PhaseRecord device_record(Phase) override { return {}; }
+  PhaseRecord device_record(Phase, Work) override { return {}; }
 
  private:
   ShardedEmbedding<float> embedding_;

@@ -79,7 +79,9 @@ class CudaBackend final : public Backend {
       return embedding_.StageIds(batch, std::move(memory));
     };
   }
-  PhaseRecord device_record(Phase phase) override { return communicator_->record(phase); }
+  PhaseRecord device_record(Phase phase, Work work) override {
+    return communicator_->record(phase, work);
+  }
 
  private:
   cuda::StepStreams streams_;

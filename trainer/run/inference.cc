@@ -86,6 +86,7 @@ Status RunInference(const RunOptions& options, const InferenceMode& mode,
 
   const double loaded = SecondsSince(context->start);
   const int64_t step = StepOfWeights(metadata);
+  communicator.Enter(Activity::kEvaluate);
   ELASTOR_ASSIGN_OR_RETURN(Measured measured, mode.measure(options, step, context.get()));
   const bool evaluated = !measured.evaluated.split.empty();
   if (evaluated) measured.rows = measured.evaluated.rows;

@@ -66,22 +66,29 @@ std::optional<double> BestAuc(const DatasetInfo& data, const Task::Label& label)
   return best < 0 ? std::nullopt : std::optional<double>(best);
 }
 
-// What the phases that were used took, between hosts and between devices.
+// What the phases that were used took, between hosts and between devices. Rank 0's records.
 StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& communicator,
                                                                 Backend& backend) {
   std::vector<CommunicationRecord> records;
-  std::vector<int64_t> bytes;
-  for (int phase = 0; phase < static_cast<int>(Phase::kCount); ++phase) {
-    const PhaseRecord& host = communicator.record(static_cast<Phase>(phase));
-    const PhaseRecord device = backend.device_record(static_cast<Phase>(phase));
-    const int64_t calls = host.calls + device.calls;
-    if (calls == 0) continue;  // every rank makes the same calls
-    records.push_back(
-        {PhaseName(static_cast<Phase>(phase)), calls, 0, host.seconds + device.seconds});
-    bytes.push_back(host.bytes_sent + device.bytes_sent);
+  std::vector<int64_t> sent;  // all entries: ranks must reduce equally many
+  for (int w = 0; w < static_cast<int>(Work::kCount); ++w) {
+    for (int p = 0; p < static_cast<int>(Phase::kCount); ++p) {
+      const auto work = static_cast<Work>(w);
+      const auto phase = static_cast<Phase>(p);
+      PhaseRecord sum = communicator.record(phase, work);
+      sum += backend.device_record(phase, work);
+      records.push_back({PhaseName(phase), WorkName(work), sum.calls, sum.messages_sent,
+                         sum.bytes_sent, sum.seconds});
+      sent.push_back(sum.messages_sent);
+      sent.push_back(sum.bytes_sent);
+    }
   }
-  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, bytes));
-  for (size_t i = 0; i < records.size(); ++i) records[i].bytes_sent = bytes[i];
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, sent));
+  for (size_t i = 0; i < records.size(); ++i) {
+    records[i].all_messages = sent[2 * i];
+    records[i].all_bytes = sent[2 * i + 1];
+  }
+  std::erase_if(records, [](const CommunicationRecord& record) { return record.calls == 0; });
   return records;
 }
 

@@ -443,15 +443,10 @@ Status TrainingRun::LogStep(const StepResult& result) {
   record.gradient_norm = result.gradient_norm;
   record.samples_per_s =
       static_cast<double>(train_rows_ - logged_rows_) / (train_seconds_ - logged_seconds_);
-  record.phase_seconds = {
-      {"route_ids", now.route_ids - then.route_ids},
-      {"lookup", now.lookup - then.lookup},
-      {"compute", now.compute - then.compute},
-      {"reduce", now.reduce - then.reduce},
-      {"route_gradients", now.route_gradients - then.route_gradients},
-      {"scalars", now.scalars - then.scalars},
-      {"update", now.update - then.update},
-  };
+  for (int i = 0; i < kStepParts; ++i) {
+    const auto part = static_cast<StepPart>(i);
+    record.phase_seconds.emplace_back(StepPartName(part), now[part] - then[part]);
+  }
   logged_times_ = now;
   logged_rows_ = train_rows_;
   logged_seconds_ = train_seconds_;

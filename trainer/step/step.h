@@ -10,23 +10,9 @@
 #include "core/tensor/panels.h"
 #include "trainer/data/batch.h"
 #include "trainer/step/dense_slots.h"
+#include "trainer/step/step_calls.h"
 
 namespace elastor {
-
-// Total time of the steps' phases on this rank, in seconds.
-struct StepTimes {
-  double route_ids = 0;  // unique ids and their exchange (waiting for it, when overlapped)
-  double lookup = 0;     // owners gather rows and send them to the ranks that asked
-  double compute = 0;    // forward, backward, sums over own leaves
-  double reduce = 0;     // exchange and sum of dense gradients
-  double route_gradients = 0;
-  double scalars = 0;
-  double update = 0;  // optimizers, all-gather of weights, repacking
-};
-
-// Number of request bits. A rank sets a bit to tell all ranks something (to stop, to write a
-// checkpoint); the caller defines their meaning.
-inline constexpr int kRequestBits = 5;
 
 struct StepResult {
   double loss = 0;                               // the task's weighted loss

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
 #include "core/graph/graph.h"
 #include "core/tensor/pass_leaves.h"
@@ -39,6 +40,46 @@ inline int64_t PassLeavesOf(int64_t leaves, int64_t batch_rows) {
   int64_t count = 1;
   while (2 * count <= kMaxPassLeaves && 2 * count * padded_rows <= kPassRows) count *= 2;
   return count;
+}
+
+// One pass of a training step over rows of one thread's leaves.
+struct StepPass {
+  Range node;          // its leaves: one, of which it may have only some rows, or several
+  Range rows;          // of the batch
+  int64_t node_rows;   // of all passes of the node
+  int64_t first_leaf;  // the node's first present leaf
+  bool first_of_node;
+  bool last_of_node;
+  bool last_node;  // no other node with rows follows on this thread
+};
+
+// Returns the passes of a thread with the leaves `own` of `leaves`, in order. largest: the most
+// leaves of a pass. pass_rows: the most rows of a pass over one leaf.
+inline std::vector<StepPass> PassesOfThread(const Range& own, int64_t leaves, int64_t batch_rows,
+                                            int64_t largest, int64_t pass_rows) {
+  const auto rows_of = [&](int64_t leaf) { return RowsOfLeaf(leaf, leaves, batch_rows); };
+  int64_t last = own.end - 1;
+  while (last >= own.begin && rows_of(last).size() == 0) --last;
+  std::vector<StepPass> passes;
+  for (int64_t leaf = own.begin; leaf <= last;) {
+    const Range node = NodeFrom(leaf, own.end, largest);
+    const Range rows = {rows_of(node.begin).begin, rows_of(node.end - 1).end};
+    int64_t first = node.begin;
+    while (first + 1 < node.end && rows_of(first).size() == 0) ++first;
+    for (int64_t row = rows.begin; row < rows.end;) {
+      const int64_t next = node.size() > 1 ? rows.end : std::min(row + pass_rows, rows.end);
+      passes.push_back({.node = node,
+                        .rows = {row, next},
+                        .node_rows = rows.size(),
+                        .first_leaf = first,
+                        .first_of_node = row == rows.begin,
+                        .last_of_node = next == rows.end,
+                        .last_node = node.end > last});
+      row = next;
+    }
+    leaf = node.end;
+  }
+  return passes;
 }
 
 // Returns whether all threads compute each leaf together, with the memory of thread 0. They do if

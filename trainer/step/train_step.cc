@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -25,19 +24,6 @@ namespace elastor {
 namespace {
 
 constexpr double kNormEpsilon = 1e-6;  // PyTorch's clip_grad_norm_
-
-// Adds the time since it was made, or last asked, to what it is given.
-class Stopwatch {
- public:
-  void AddTo(double* seconds) {
-    const auto now = std::chrono::steady_clock::now();
-    *seconds += std::chrono::duration<double>(now - last_).count();
-    last_ = now;
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicator& communicator) {
   std::vector<Range> slices;
@@ -82,6 +68,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       one_leaf_a_pass_(OneLeafAPass(*graph)),
       share_leaves_(SharesLeaves(graph->needs_whole_leaf(), own_leaves_, pool->threads())),
       slices_(SlicesOfRank(graph->parameters(), *communicator)),
+      reduce_order_(ReduceOrder(static_cast<int>(slices_.size()), options.overlap)),
       reducer_(communicator, options.leaves),
       optimizer_(options.dense, graph->parameters(), slices_, pool),
       weights_(graph->parameters().flat_size()),
@@ -113,39 +100,34 @@ template <typename T>
 StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch* next,
                                        double learning_rate, int64_t requests) {
   CHECK_EQ(requests >> kRequestBits, 0);
-  Stopwatch watch;
-  communicator_->Enter(Activity::kRouteIds);
+  StepClock clock(communicator_, &this->times_);
+  clock.Enter(StepPart::kRouteIds);
   if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, RouteThreads::kAll, &next_));
   std::swap(routed_, next_);
   next_routed_ = false;
-  watch.AddTo(&this->times_.route_ids);
 
-  communicator_->Enter(Activity::kLookup);
+  clock.Enter(StepPart::kLookup);
   ELASTOR_RETURN_IF_ERROR(
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kTrain, routed_.ids.get()));
-  watch.AddTo(&this->times_.lookup);
 
-  communicator_->Enter(Activity::kCompute);
+  clock.Enter(StepPart::kCompute);
   Scalars scalars;
   ELASTOR_RETURN_IF_ERROR(Compute(batch, next, &scalars));
-  watch.AddTo(&this->times_.compute);
 
   // Gradients, with the penalty's part, are complete before the norm, the norm before any update.
-  communicator_->Enter(Activity::kReduce);
-  for (int b = 0; worker_ == nullptr && b < static_cast<int>(slices_.size()); ++b) {
-    ELASTOR_RETURN_IF_ERROR(ReduceBucket(b, batch.global_rows));
+  clock.Enter(StepPart::kReduce);
+  for (const int bucket : reduce_order_) {
+    if (worker_ == nullptr) ELASTOR_RETURN_IF_ERROR(ReduceBucket(bucket, batch.global_rows));
   }
   optimizer_.AddL2(weights_.data(), &scalars.squared_norm, &scalars.penalty);
-  watch.AddTo(&this->times_.reduce);
-  communicator_->Enter(Activity::kRouteGradients);
+
+  clock.Enter(StepPart::kRouteGradients);
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteGradients(batch.global_rows, routed_.ids.get(),
                                                      &scalars.squared_norm, &scalars.squared_rows));
-  watch.AddTo(&this->times_.route_gradients);
 
-  communicator_->Enter(Activity::kScalars);
+  clock.Enter(StepPart::kScalars);
   for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
   ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
-  watch.AddTo(&this->times_.scalars);
   StepResult result;
   result.loss = routed_.weight == 0 ? 0 : scalars.loss.Value() / routed_.weight;
   result.l2 = scalars.penalty.Value() + 0.5 * options_.embedding_l2 * scalars.squared_rows.Value();
@@ -158,9 +140,9 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
       options_.clip_norm > 0
           ? std::min(1.0, options_.clip_norm / (result.gradient_norm + kNormEpsilon))
           : 1.0;
-  communicator_->Enter(Activity::kUpdate);
+  clock.Enter(StepPart::kUpdate);
   ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate));
-  watch.AddTo(&this->times_.update);
+  clock.End();
   return result;
 }
 
@@ -190,10 +172,12 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
     next_routed_ = true;
   }
   // Buckets complete in the same order on every thread, so the last thread posts them in order.
+  const size_t jobs_before = jobs.size();
   std::vector<std::atomic<int>> waiting(slices_.size());
   for (auto& threads : waiting) threads = pool_->threads();
   const auto bucket_ready = [&](int bucket) {
     if (waiting[bucket].fetch_sub(1) > 1 || worker_ == nullptr) return;
+    CHECK_EQ(bucket, reduce_order_[jobs.size() - jobs_before]);
     jobs.push_back(worker_->Post(
         [this, bucket, rows = batch.global_rows] { return ReduceBucket(bucket, rows); }));
   };
@@ -202,17 +186,11 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
     Thread& thread = *threads_[t];
     thread.loss = ExactSum();
     thread.fold.BeginStep(bucket_ready);
-    int64_t last = -1;
-    for (int64_t leaf = thread.leaves.begin; leaf < thread.leaves.end; ++leaf) {
-      if (RowsOfLeaf(leaf, options_.leaves, batch.global_rows).size() > 0) last = leaf;
-    }
     const int64_t largest = one_leaf_a_pass_ ? 1 : PassLeavesOf(options_.leaves, batch.global_rows);
-    for (int64_t leaf = thread.leaves.begin; leaf <= last;) {
-      const Range node = NodeFrom(leaf, thread.leaves.end, largest);
-      ComputeNode(batch, node, node.end > last, t);
-      leaf = node.end;
-    }
-    if (last < 0) thread.fold.FinishWithoutLeaves();
+    const std::vector<StepPass> passes =
+        PassesOfThread(thread.leaves, options_.leaves, batch.global_rows, largest, pass_rows_);
+    for (const StepPass& pass : passes) ComputePass(batch, pass, t);
+    if (passes.empty()) thread.fold.FinishWithoutLeaves();
   };
   if (share_leaves_) {
     for (int t = pool_->threads() - 1; t >= 0; --t) compute(t);
@@ -227,35 +205,27 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
   return status;
 }
 
-// A node of several leaves is one pass; one leaf may take several.
+// Forward and backward over a pass. A node of several leaves is one pass; one leaf may take
+// several.
 template <typename T>
-void TrainStep<T>::ComputeNode(const LocalBatch& batch, const Range& node, bool last_node, int t) {
+void TrainStep<T>::ComputePass(const LocalBatch& batch, const StepPass& planned, int t) {
+  Thread& thread = *threads_[t];
+  const Range& node = planned.node;
+  if (graph_->needs_whole_leaf()) CHECK_LE(planned.node_rows, pass_rows_);
   const auto offsets = std::span<const int64_t>(batch.sparse.leaf_offsets)
                            .subspan(node.begin - own_leaves_.begin, node.size() + 1);
-  const Range rows = {offsets.front(), offsets.back()};
-  if (graph_->needs_whole_leaf()) CHECK_LE(rows.size(), pass_rows_);
-  const int64_t first_leaf =
-      node.begin + (std::ranges::upper_bound(offsets, rows.begin) - offsets.begin()) - 1;
-  for (int64_t row = rows.begin; row < rows.end;) {
-    const PassLeaves leaves = node.size() > 1 ? PassLeaves(node.begin, offsets)
-                                              : PassLeaves(std::min(pass_rows_, rows.end - row));
-    const int64_t next_row = node.size() > 1 ? rows.end : row + leaves.rows();
-    threads_[t]->fold.BeginPass({.leaf = first_leaf,
-                                 .next_leaf = node.end,
-                                 .first_of_node = row == rows.begin,
-                                 .last_of_node = next_row == rows.end,
-                                 .last_node = last_node});
-    Pass<T> pass = MakePass(batch, row, leaves, t, /*training=*/true);
-    pass.leaf_share = static_cast<double>(rows.size()) / static_cast<double>(batch.global_rows);
-    ComputePass(batch, row, pass, t);
-    row = next_row;
-  }
-}
-
-// Forward and backward over a pass, whose first row is the batch's local row `begin`.
-template <typename T>
-void TrainStep<T>::ComputePass(const LocalBatch& batch, int64_t begin, const Pass<T>& pass, int t) {
-  Thread& thread = *threads_[t];
+  const PassLeaves leaves =
+      node.size() > 1 ? PassLeaves(node.begin, offsets) : PassLeaves(planned.rows.size());
+  // The batch's local row.
+  const int64_t begin =
+      planned.rows.begin - RowsOfLeaf(own_leaves_.begin, options_.leaves, batch.global_rows).begin;
+  thread.fold.BeginPass({.leaf = planned.first_leaf,
+                         .next_leaf = node.end,
+                         .first_of_node = planned.first_of_node,
+                         .last_of_node = planned.last_of_node,
+                         .last_node = planned.last_node});
+  Pass<T> pass = MakePass(batch, begin, leaves, t, /*training=*/true);
+  pass.leaf_share = static_cast<double>(planned.node_rows) / static_cast<double>(batch.global_rows);
   const int64_t numeric_features = graph_->features().numeric_features();
   // Calls work(row, part) for parts of the pass: `part` has the tables' features, from local row
   // `row` of the batch on.
@@ -346,8 +316,9 @@ template <typename T>
 Status TrainStep<T>::SumScalars(Scalars* scalars) {
   ExactSum* const sums[] = {&scalars->loss, &scalars->squared_norm, &scalars->penalty,
                             &scalars->squared_rows};
-  constexpr size_t kRequestsAt = std::size(sums) * ExactSum::kWords;
-  std::array<int64_t, kRequestsAt + kRequestBits> words;
+  static_assert(std::size(sums) == kScalarSums);
+  constexpr size_t kRequestsAt = kScalarWords - kRequestBits;
+  std::array<int64_t, kScalarWords> words;
   for (size_t i = 0; i < std::size(sums); ++i) {
     const auto own = sums[i]->ToWords();
     std::copy(own.begin(), own.end(), words.begin() + i * ExactSum::kWords);

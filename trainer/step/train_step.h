@@ -20,7 +20,9 @@
 #include "trainer/step/dense_optimizer.h"
 #include "trainer/step/gradient_fold.h"
 #include "trainer/step/step.h"
+#include "trainer/step/step_calls.h"
 #include "trainer/step/step_options.h"
+#include "trainer/step/thread_shares.h"
 
 namespace elastor {
 
@@ -61,8 +63,7 @@ class TrainStep final : public Step<T> {
   using RouteThreads = typename ShardedEmbedding<T>::RouteThreads;
   Status Route(const LocalBatch& batch, RouteThreads threads, Routed* routed);
   Status Compute(const LocalBatch& batch, const LocalBatch* next, Scalars* scalars);
-  void ComputeNode(const LocalBatch& batch, const Range& node, bool last_node, int thread);
-  void ComputePass(const LocalBatch& batch, int64_t begin, const Pass<T>& pass, int thread);
+  void ComputePass(const LocalBatch& batch, const StepPass& planned, int thread);
   Status ReduceBucket(int bucket, int64_t batch_rows);
   Status SumScalars(Scalars* scalars);
   Status Apply(double scale, double learning_rate);
@@ -82,7 +83,8 @@ class TrainStep final : public Step<T> {
   bool one_leaf_a_pass_;
   // Whether all threads compute each leaf, with the workspace of thread 0 (SharesLeaves).
   bool share_leaves_;
-  std::vector<Range> slices_;  // this rank's slice of every bucket
+  std::vector<Range> slices_;      // this rank's slice of every bucket
+  std::vector<int> reduce_order_;  // of the buckets
   DenseReducer<T> reducer_;
   DenseOptimizer<T> optimizer_;
   std::vector<T> weights_;

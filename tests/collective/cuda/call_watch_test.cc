@@ -10,7 +10,7 @@
 namespace elastor::cuda {
 namespace {
 
-constexpr DeviceCall kCall = {"AllToAllV", Phase::kIdExchange, 100, 23};
+constexpr DeviceCall kCall = {"AllToAllV", Phase::kIdExchange, 2, 100, 23};
 constexpr double kNever = 3600;
 // Far above what the watching thread needs.
 constexpr double kPatienceSeconds = 600;
@@ -42,13 +42,13 @@ TEST(CallWatchTest, RecordsCallsThatAreDone) {
   }
   stream.Synchronize();
   ASSERT_TRUE(watch.Begin({"start", Phase::kSetup, 1, 2}, nullptr).ok());
-  EXPECT_EQ(watch.record(Phase::kSetup).calls, 0);
+  EXPECT_EQ(watch.record(Phase::kSetup, Work::kOther).calls, 0);
   watch.End(nullptr);
-  EXPECT_EQ(watch.record(Phase::kSetup).calls, 1);
-  EXPECT_EQ(watch.record(Phase::kIdExchange).calls, 3);
-  EXPECT_EQ(watch.record(Phase::kIdExchange).bytes_sent, 300);
-  EXPECT_EQ(watch.record(Phase::kIdExchange).bytes_received, 69);
-  EXPECT_EQ(watch.record(Phase::kMetrics).calls, 0);
+  EXPECT_EQ(watch.record(Phase::kSetup, Work::kOther).calls, 1);
+  EXPECT_EQ(watch.record(Phase::kIdExchange, Work::kOther).calls, 3);
+  EXPECT_EQ(watch.record(Phase::kIdExchange, Work::kOther).bytes_sent, 300);
+  EXPECT_EQ(watch.record(Phase::kIdExchange, Work::kOther).bytes_received, 69);
+  EXPECT_EQ(watch.record(Phase::kMetrics, Work::kOther).calls, 0);
   EXPECT_TRUE(watch.failure().ok());
 }
 

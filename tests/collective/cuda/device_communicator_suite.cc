@@ -163,7 +163,7 @@ TEST_P(DeviceCommunicatorTest, AllReduceSumsFloats) {
 TEST_P(DeviceCommunicatorTest, WaitsForTheCallAndCountsItsBytes) {
   OnEveryRank(GetParam(), [](DeviceCommunicator& c, Stream& stream) {
     const auto counted = [&] {
-      PhaseRecord sum = c.record(Phase::kMetrics);
+      PhaseRecord sum = c.record(Phase::kMetrics, Work::kOther);
       const PhaseRecord host = c.host()->record(Phase::kMetrics);
       sum.bytes_sent += host.bytes_sent;
       sum.bytes_received += host.bytes_received;

@@ -59,11 +59,11 @@ TEST(NcclTest, SaysWhichVersionAndWhatItMoved) {
         c.AllGatherV(Phase::kDenseGather, stream, values.data(), values.data() + 300, bytes).ok());
     stream.Synchronize();
     // A ring: two thirds of 4,800 bytes, twice.
-    EXPECT_EQ(c.record(kPhase).bytes_sent, 6400);
-    EXPECT_EQ(c.record(kPhase).bytes_received, 6400);
-    EXPECT_EQ(c.record(Phase::kDenseGather).bytes_sent, 2 * bytes[c.rank()]);
-    EXPECT_EQ(c.record(Phase::kDenseGather).bytes_received, 600 - bytes[c.rank()]);
-    EXPECT_EQ(c.record(Phase::kSetup).calls, 1);
+    EXPECT_EQ(c.record(kPhase, Work::kOther).bytes_sent, 6400);
+    EXPECT_EQ(c.record(kPhase, Work::kOther).bytes_received, 6400);
+    EXPECT_EQ(c.record(Phase::kDenseGather, Work::kOther).bytes_sent, 2 * bytes[c.rank()]);
+    EXPECT_EQ(c.record(Phase::kDenseGather, Work::kOther).bytes_received, 600 - bytes[c.rank()]);
+    EXPECT_EQ(c.record(Phase::kSetup, Work::kOther).calls, 1);
   });
 }
 

@@ -135,7 +135,7 @@ TEST(RecordJsonTest, ASummaryReadsBack) {
   written.embedding_parameters = int64_t{1} << 40;
   written.numeric_hash = "0123456789abcdef";
   written.spectrum = {{.stage = "tokens", .stable = {.mean = 1.25}, .entropy = {.mean = 2.5}}};
-  written.communication = {{"row_exchange", 3, 300, 0.5}};
+  written.communication = {{"row_exchange", "training", 3, 6, 100, 0.5, 18, 300}};
   const std::string text = ToJson(written);
   const StatusOr<Summary> summary = ParseSummary(text);
   ASSERT_TRUE(summary.ok()) << summary.status().message();
@@ -143,7 +143,7 @@ TEST(RecordJsonTest, ASummaryReadsBack) {
   EXPECT_EQ(summary->best_step, 4);
   EXPECT_EQ(summary->labels[0].best_auc, 0.8);
   EXPECT_FALSE(summary->best_gauc);
-  EXPECT_EQ(summary->communication[0].bytes_sent, 300);
+  EXPECT_EQ(summary->communication[0].all_bytes, 300);
 
   written = {};
   written.metrics.accuracy = 0.5;

@@ -211,7 +211,7 @@ Summary MakeSummary() {
   summary.peak_memory_bytes = 4096;
   summary.spectrum = {{.stage = "tokens", .stable = {.mean = 1.25}, .entropy = {.mean = 2.5}},
                       {.stage = "block1.ffn", .stable = {.mean = 10}, .entropy = {.mean = 11}}};
-  summary.communication = {{"row_exchange", 3, 300, 0.5}};
+  summary.communication = {{"row_exchange", "training", 3, 6, 100, 0.5, 18, 300}};
   return summary;
 }
 
@@ -236,7 +236,9 @@ TEST(RunRecordsTest, SummaryAsJson) {
   EXPECT_EQ(json["spectrum"][1]["entropy_rank_mean"], 11);
   ASSERT_EQ(json["communication"].size(), 1u);
   EXPECT_EQ(json["communication"][0]["phase"], "row_exchange");
-  EXPECT_EQ(json["communication"][0]["bytes_sent"], 300);
+  EXPECT_EQ(json["communication"][0]["work"], "training");
+  EXPECT_EQ(json["communication"][0]["rank0_messages_sent"], 6);
+  EXPECT_EQ(json["communication"][0]["all_bytes_sent"], 300);
   EXPECT_TRUE(Json::parse(ToJson(Summary()))["auc"].is_null());
 }
 

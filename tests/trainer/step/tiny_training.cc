@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <thread>
 #include <utility>
@@ -17,8 +18,11 @@
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
+#include "embedding/embedding_layout.h"
+#include "embedding/id_route.h"
 #include "trainer/checkpoint/state_digest.h"
 #include "trainer/data/batch.h"
+#include "trainer/step/step_calls.h"
 #include "trainer/step/train_step.h"
 
 namespace elastor {
@@ -83,11 +87,9 @@ void AppendRow(int64_t index, int64_t labels, Rows* rows) {
   }
 }
 
-LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, const Communicator& communicator,
+LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, int rank, int ranks,
                      const TinyTraining& training) {
   const int64_t leaves = training.leaves;
-  const int rank = communicator.rank();
-  const int ranks = communicator.size();
   const Range own = LocalPositions(batch_rows, rank, ranks, leaves);
   Rows rows;
   for (int64_t i = own.begin; i < own.end; ++i) {
@@ -120,7 +122,7 @@ SparseOptimizerOptions SparseOptions(OptimizerKind kind, double l2) {
   return options;
 }
 
-ShardedEmbedding<float>::Options EmbeddingOptions(const TinyTraining& training) {
+ShardedEmbedding<float>::Options TableOptions(const TinyTraining& training) {
   ShardedEmbedding<float>::Options options;
   options.tables = Tables(training);
   options.fields = Fields();
@@ -150,6 +152,50 @@ TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread)
   return options;
 }
 
+// Lists the calls that steps make, and has another communicator make them.
+class ListingCommunicator final : public Communicator {
+ public:
+  ListingCommunicator(Communicator* to, std::vector<TinyCall>* calls)
+      : Communicator(to->rank(), to->size()), to_(to), calls_(calls) {}
+
+ private:
+  void List(const Call& call, std::vector<int64_t> send) {
+    if (WorkOf(activity()) == Work::kTraining) {
+      calls_->push_back({call.kind, call.phase, std::move(send)});
+    }
+  }
+  Status DoBarrier(const Call& call) override {
+    List(call, {});
+    return to_->Barrier(call.phase);
+  }
+  Status DoAllToAllV(const Call& call, const char* send, std::span<const int64_t> send_bytes,
+                     char* receive, std::span<const int64_t> receive_bytes) override {
+    std::vector<int64_t> bytes(send_bytes.begin(), send_bytes.end());
+    bytes[rank()] = 0;
+    List(call, std::move(bytes));
+    return to_->AllToAllV(call.phase, send, send_bytes, receive, receive_bytes);
+  }
+  Status DoAllGatherV(const Call& call, const char* send, char* receive,
+                      std::span<const int64_t> bytes) override {
+    std::vector<int64_t> own(size(), bytes[rank()]);
+    own[rank()] = 0;
+    List(call, std::move(own));
+    return to_->AllGatherV(call.phase, send, receive, bytes);
+  }
+  Status DoBroadcast(const Call& call, char* data, int64_t bytes, int root) override {
+    List(call, {});
+    return to_->Broadcast(call.phase, data, bytes, root);
+  }
+  Status DoAllReduce(const Call& call, Reduction reduction, std::span<int64_t> values) override {
+    List(call, {static_cast<int64_t>(values.size_bytes())});
+    return reduction == Reduction::kSum ? to_->AllReduceSum(call.phase, values)
+                                        : to_->AllReduceMax(call.phase, values);
+  }
+
+  Communicator* to_;
+  std::vector<TinyCall>* calls_;
+};
+
 class TinyCpuBackend final : public TinyParts {
  public:
   explicit TinyCpuBackend(const TinySetup& setup)
@@ -174,7 +220,7 @@ class Rank {
         graph_(training.model.graph()),
         tables_(Tables(training)),
         parts_(MakeParts(spread, {.step = StepOptions(training, spread),
-                                  .embedding = EmbeddingOptions(training),
+                                  .embedding = TableOptions(training),
                                   .evaluated_rows = kEvaluatedRows,
                                   .graph = &graph_,
                                   .plan = plan,
@@ -190,7 +236,8 @@ class Rank {
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
       int64_t begin = 0;
       for (const int64_t rows : training_.batch_rows) {
-        batches.push_back(MakeBatch(begin, rows, *communicator_, training_));
+        batches.push_back(
+            MakeBatch(begin, rows, communicator_->rank(), communicator_->size(), training_));
         begin += rows;
       }
     }
@@ -205,12 +252,16 @@ class Rank {
       if (training_.evaluate && i == 1) Evaluate(logits);
     }
     if (training_.evaluate && error_.empty()) Evaluate(logits + kEvaluatedRows);
+    communicator_->Enter(Activity::kFinish);
     const StateView state = {&graph_.parameters(), [this] { return step_.weights(); },
                              step_.optimizer(), &tables_, parts_->embedding()};
     const StatusOr<std::string> digest = StateDigest({}, state, *communicator_);
     CHECK(digest.ok()) << digest.status().message();
     digest_ = *digest;
   }
+
+  // Drops what uses the communicator.
+  void Leave() { parts_.reset(); }
 
   const std::vector<StepResult>& steps() const { return steps_; }
   const std::string& error() const { return error_; }
@@ -222,7 +273,9 @@ class Rank {
   }
 
   void Evaluate(float* logits) {
-    const LocalBatch batch = MakeBatch(kEvaluatedIndex, kEvaluatedRows, *communicator_, training_);
+    communicator_->Enter(Activity::kEvaluate);
+    const LocalBatch batch = MakeBatch(kEvaluatedIndex, kEvaluatedRows, communicator_->rank(),
+                                       communicator_->size(), training_);
     float* const own = logits + (batch.first_index - kEvaluatedIndex);
     const Status status = step_.Evaluate(batch, [own](const EvaluatedRows<float>& pass) {
       for (int64_t i = 0; i < pass.rows; ++i)
@@ -236,7 +289,7 @@ class Rank {
   ThreadPool pool_;
   const Graph graph_;
   const std::vector<TableSpec> tables_;
-  const std::unique_ptr<TinyParts> parts_;
+  std::unique_ptr<TinyParts> parts_;
   Step<float>& step_;
   std::vector<StepResult> steps_;
   std::string error_;
@@ -264,13 +317,18 @@ Outcome Run(const TinyTraining& training, const Spread& spread) {
   const ShardPlan plan = MakePlan(training, spread);
   const auto communicators = MakeThreadCommunicators(spread.ranks, {.deadline_seconds = 600});
   std::vector<std::unique_ptr<Rank>> ranks(spread.ranks);
+  if (spread.calls != nullptr) spread.calls->assign(spread.ranks, {});
   Outcome outcome;
   outcome.logits.resize(training.evaluate ? 2 * kEvaluatedRows : 0);
   std::vector<std::thread> threads;
   for (int r = 0; r < spread.ranks; ++r) {
     threads.emplace_back([&, r] {
-      ranks[r] = std::make_unique<Rank>(training, spread, &plan, communicators[r].get());
+      std::optional<ListingCommunicator> listing;
+      if (spread.calls != nullptr) listing.emplace(communicators[r].get(), &(*spread.calls)[r]);
+      Communicator* const communicator = listing ? &*listing : communicators[r].get();
+      ranks[r] = std::make_unique<Rank>(training, spread, &plan, communicator);
       ranks[r]->Train(outcome.logits.data());
+      if (listing) ranks[r]->Leave();
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -294,6 +352,54 @@ std::string ToString(const Spread& spread) {
   static constexpr const char* kPlans[] = {"row-wise", "table-wise", "replicated", "auto"};
   return std::to_string(spread.ranks) + " ranks, " + std::to_string(spread.threads) + " threads, " +
          kPlans[static_cast<int>(spread.plan)] + (spread.overlap ? ", overlapped" : "");
+}
+
+std::string ToString(const TinyCall& call) {
+  std::string text = std::string(CallName(call.kind)) + " (" + PhaseName(call.phase) + ")";
+  for (const int64_t bytes : call.send) text += " " + std::to_string(bytes);
+  return text;
+}
+
+std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
+                                                 const Spread& spread) {
+  const ShardPlan plan = MakePlan(training, spread);
+  const ShardedEmbedding<float>::Options options = TableOptions(training);
+  const EmbeddingLayout layout(options.tables, options.fields);
+  const Graph graph = training.model.graph();
+  const auto buckets = graph.parameters().buckets();
+  const StepShape shape = {.ranks = spread.ranks,
+                           .leaves = training.leaves,
+                           .buckets = {buckets.begin(), buckets.end()},
+                           .tables = layout.tables(),
+                           .overlap = spread.overlap,
+                           .sample_weights = training.weight != nullptr};
+  std::vector<BatchDemand> demands;
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    int64_t begin = 0;
+    for (const int64_t rows : training.batch_rows) {
+      BatchDemand& demand = demands.emplace_back();
+      demand.rows = rows;
+      for (int r = 0; r < spread.ranks; ++r) {
+        IdRoute route(&layout, &plan, r, training.leaves, /*adds_to_gradients=*/true);
+        const LocalBatch batch = MakeBatch(begin, rows, r, spread.ranks, training);
+        StatusOr<RouteDemand> counted = route.Count(batch.sparse, /*pool=*/nullptr);
+        CHECK(counted.ok());
+        demand.of_rank.push_back(std::move(counted).value());
+      }
+      begin += rows;
+    }
+  }
+  std::vector<std::vector<TinyCall>> calls(spread.ranks);
+  for (int r = 0; r < spread.ranks; ++r) {
+    for (size_t i = 0; i < demands.size(); ++i) {
+      const BatchDemand* const next = i + 1 < demands.size() ? &demands[i + 1] : nullptr;
+      const bool routed = spread.overlap && i > 0;
+      for (const StepCall& call : CallsOfStep(shape, demands[i], next, routed, r)) {
+        calls[r].push_back({call.kind, call.phase, call.send});
+      }
+    }
+  }
+  return calls;
 }
 
 TestModel TinyModel(const std::string& text) {

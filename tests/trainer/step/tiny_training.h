@@ -64,6 +64,15 @@ struct TinySetup {
   ThreadPool* pool;
 };
 
+// A call to the communicator: what it is, and the bytes to each rank. An all-reduce has one entry.
+struct TinyCall {
+  CallKind kind;
+  Phase phase;
+  std::vector<int64_t> send;
+  bool operator==(const TinyCall&) const = default;
+};
+std::string ToString(const TinyCall& call);
+
 // How the same run is spread; no bit depends on it, but for the device.
 struct Spread {
   int ranks = 1;
@@ -71,6 +80,7 @@ struct Spread {
   bool overlap = false;
   PlanKind plan = PlanKind::kRowWise;
   std::function<std::unique_ptr<TinyParts>(const TinySetup&)> parts = nullptr;  // null: the CPU's
+  std::vector<std::vector<TinyCall>>* calls = nullptr;  // gets the calls of all steps, by rank
 };
 std::string ToString(const Spread& spread);
 
@@ -154,6 +164,10 @@ float TinyWeight(int64_t index);
 Outcome Train(const TinyTraining& training, const Spread& spread);
 // Likewise for a training of which a step must fail.
 Outcome TrainUntilItFails(const TinyTraining& training, const Spread& spread);
+
+// Returns the calls of all steps, by rank, as the step's declaration has them (CallsOfStep).
+std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
+                                                 const Spread& spread);
 
 // Batches without weight have no gradient, so decoupled decay acts alone: logits of a model of
 // three linear maps, whose biases are 0, shrink by (1 - learning rate * lambda)^3 a step, and by

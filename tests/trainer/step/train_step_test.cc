@@ -157,6 +157,34 @@ TEST(TrainStepOverlapTest, SeveralBuckets) {
   }
 }
 
+// A step makes the calls that its declaration lists, with the same bytes to every rank, in the same
+// order. A message that only the step or only the declaration has fails here.
+TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
+  TinyTraining training = {.model = TinyModel("mlp { hidden: [512, 400, 360] dropout: 0.2 }"),
+                           .evaluate = false};
+  ASSERT_GT(training.model.graph().parameters().buckets().size(), 1u);
+  for (size_t r = 0; r < std::size(kRanks); ++r) {
+    for (size_t p = 0; p < std::size(kPlans); ++p) {
+      training.weight = (r + p) % 3 == 0 ? TinyWeight : nullptr;
+      std::vector<std::vector<TinyCall>> made;
+      const Spread spread = {.ranks = kRanks[r],
+                             .threads = p % 2 == 0 ? 1 : 2,
+                             .overlap = (r + p) % 2 == 0,
+                             .plan = kPlans[p],
+                             .calls = &made};
+      Train(training, spread);
+      const std::vector<std::vector<TinyCall>> declared = DeclaredCalls(training, spread);
+      for (int rank = 0; rank < spread.ranks; ++rank) {
+        ASSERT_EQ(made[rank].size(), declared[rank].size()) << ToString(spread);
+        for (size_t i = 0; i < made[rank].size(); ++i) {
+          ASSERT_EQ(ToString(made[rank][i]), ToString(declared[rank][i]))
+              << ToString(spread) << ", rank " << rank << ", call " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(TrainStepThreadsTest, MoreThreadsThanLeaves) {
   const TinyTraining training = {.model = TinyModel("mlp { hidden: [8] dropout: 0.2 }"),
                                  .leaves = 4};

@@ -323,12 +323,12 @@ void DeviceTrainStep<A>::AddTimes() {
     return marks_[turn][to].MillisecondsSince(marks_[turn][from]) * 1e-3;
   };
   const auto between = [&](Mark from, Mark to) { return seconds(turn_, from, to); };
-  times_.lookup += between(kBegin, kLookedUp);
-  times_.compute += between(kLookedUp, kComputed);
-  times_.reduce += between(kComputed, kReduced);
-  times_.route_gradients += between(kReduced, kRouted);
-  times_.scalars += between(kRouted, kSummed);
-  if (update_marked_) times_.update += seconds(turn_ ^ 1, kSummed, kUpdated);
+  times_[StepPart::kLookup] += between(kBegin, kLookedUp);
+  times_[StepPart::kCompute] += between(kLookedUp, kComputed);
+  times_[StepPart::kReduce] += between(kComputed, kReduced);
+  times_[StepPart::kRouteGradients] += between(kReduced, kRouted);
+  times_[StepPart::kScalars] += between(kRouted, kSummed);
+  if (update_marked_) times_[StepPart::kUpdate] += seconds(turn_ ^ 1, kSummed, kUpdated);
   update_marked_ = true;
 }
 

@@ -40,7 +40,7 @@ class ToldCommunicator final : public DeviceCommunicator {
     return to_->AllReduceSum(phase, stream, values, count);
   }
   Status Wait(const Event& event, const char* what) override { return to_->Wait(event, what); }
-  PhaseRecord record(Phase phase) override { return to_->record(phase); }
+  PhaseRecord record(Phase phase, Work work) override { return to_->record(phase, work); }
   const char* name() const override { return to_->name(); }
 
  private:

@@ -1,0 +1,137 @@
+#include "trainer/step/step_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collective/dense_reduce.h"
+#include "core/base/log.h"
+
+namespace elastor {
+namespace {
+
+// Collects the calls of one rank.
+class Calls {
+ public:
+  Calls(const StepShape& shape, int rank)
+      : shape_(shape), rank_(rank), nodes_(NodesOfRanks(shape.ranks, shape.leaves)) {}
+
+  void RouteIds(const BatchDemand& batch, StepPart part, bool beside) {
+    std::vector<int64_t> bytes(shape_.ranks, sizeof(int64_t));
+    Add({part, beside, Phase::kIdExchange, CallKind::kAllToAll, -1, bytes});
+    const bool masks = nodes_[rank_].size() > 1;
+    for (int r = 0; r < shape_.ranks; ++r) {
+      const int64_t keys = batch.of_rank[rank_].keys[r];
+      bytes[r] = IdMessageWords(shape_.tables, keys, masks) * sizeof(int64_t);
+    }
+    Add({part, beside, Phase::kIdExchange, CallKind::kAllToAllV, -1, std::move(bytes)});
+    if (!shape_.sample_weights) return;
+    Add({part,
+         beside,
+         Phase::kScalars,
+         CallKind::kAllReduceSum,
+         -1,
+         {kWeightWords * sizeof(int64_t)}});
+  }
+
+  void Lookup(const BatchDemand& batch) {
+    std::vector<int64_t> bytes;
+    for (const RouteDemand& requester : batch.of_rank) {
+      bytes.push_back(requester.row_elements[rank_] * shape_.element_bytes);
+    }
+    Add({StepPart::kLookup, false, Phase::kRowExchange, CallKind::kAllToAllV, -1,
+         std::move(bytes)});
+  }
+
+  void ReduceBuckets(const BatchDemand& batch) {
+    if (shape_.ranks == 1) return;
+    const BatchNodes nodes(shape_.ranks, shape_.leaves, batch.rows);
+    const StepPart part = shape_.overlap ? StepPart::kCompute : StepPart::kReduce;
+    for (const int b : ReduceOrder(static_cast<int>(shape_.buckets.size()), shape_.overlap)) {
+      SliceExchange exchange;
+      exchange.Size(shape_.buckets[b], nodes, rank_, shape_.element_bytes);
+      Add({part, shape_.overlap, Phase::kDenseReduce, CallKind::kAllToAllV, b,
+           std::move(exchange.send)});
+    }
+  }
+
+  void RouteGradients(const BatchDemand& batch) {
+    if (shape_.ranks == 1) return;
+    std::vector<int64_t> bytes = batch.of_rank[rank_].gradient_elements;
+    for (int64_t& elements : bytes) elements *= shape_.element_bytes;
+    Add({StepPart::kRouteGradients, false, Phase::kGradientExchange, CallKind::kAllToAllV, -1,
+         std::move(bytes)});
+  }
+
+  void Scalars() {
+    Add({StepPart::kScalars,
+         false,
+         Phase::kScalars,
+         CallKind::kAllReduceSum,
+         -1,
+         {kScalarWords * sizeof(int64_t)}});
+  }
+
+  void GatherBuckets() {
+    for (int b = 0; b < static_cast<int>(shape_.buckets.size()); ++b) {
+      std::vector<int64_t> bytes;
+      SizeSlices(shape_.buckets[b], shape_.ranks, shape_.element_bytes, &bytes);
+      Add({StepPart::kUpdate, false, Phase::kDenseGather, CallKind::kAllGatherV, b,
+           std::vector<int64_t>(shape_.ranks, bytes[rank_])});
+    }
+  }
+
+  std::vector<StepCall> Take() && { return std::move(calls_); }
+
+ private:
+  // A block to the rank itself does not travel.
+  void Add(StepCall call) {
+    if (call.kind != CallKind::kAllReduceSum) call.send[rank_] = 0;
+    calls_.push_back(std::move(call));
+  }
+
+  const StepShape& shape_;
+  const int rank_;
+  const std::vector<std::vector<Range>> nodes_;
+  std::vector<StepCall> calls_;
+};
+
+}  // namespace
+
+void StepClock::Enter(StepPart part) {
+  CHECK_EQ(static_cast<int>(part), part_ ? static_cast<int>(*part_) + 1 : 0);
+  if (part_) End();
+  part_ = part;
+  communicator_->Enter(ActivityOf(part));
+}
+
+void StepClock::End() {
+  const auto now = std::chrono::steady_clock::now();
+  (*times_)[*part_] += std::chrono::duration<double>(now - last_).count();
+  last_ = now;
+}
+
+std::vector<int> ReduceOrder(int buckets, bool overlap) {
+  std::vector<int> order;
+  for (int b = 0; b < buckets; ++b) order.push_back(overlap ? buckets - 1 - b : b);
+  return order;
+}
+
+Sent StepCall::sent(int rank, int ranks) const {
+  if (kind == CallKind::kAllReduceSum) return SentInAllReduce(rank, ranks, send[0]);
+  return SentInAllToAll(rank, send);
+}
+
+std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& batch,
+                                  const BatchDemand* next, bool routed, int rank) {
+  Calls calls(shape, rank);
+  if (!routed) calls.RouteIds(batch, StepPart::kRouteIds, /*beside=*/false);
+  calls.Lookup(batch);
+  if (shape.overlap && next != nullptr) calls.RouteIds(*next, StepPart::kCompute, /*beside=*/true);
+  calls.ReduceBuckets(batch);
+  calls.RouteGradients(batch);
+  calls.Scalars();
+  calls.GatherBuckets();
+  return std::move(calls).Take();
+}
+
+}  // namespace elastor

@@ -1,0 +1,118 @@
+#ifndef ELASTOR_TRAINER_STEP_STEP_CALLS_H_
+#define ELASTOR_TRAINER_STEP_STEP_CALLS_H_
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "collective/call.h"
+#include "collective/call_messages.h"
+#include "collective/communicator.h"
+#include "core/base/exact_sum.h"
+#include "core/base/leaves.h"
+#include "embedding/exchange_places.h"
+
+namespace elastor {
+
+// The declaration of a step: its parts, the calls that a rank makes in them, and their bytes.
+// TrainStep enters its parts, orders its buckets and sizes its scalars by it; every size of an
+// exchange comes from the function that the exchange itself uses. Whoever predicts a step attaches
+// durations to it (trainer/cost). train_step_test holds it to the calls that steps make.
+
+// The parts, in order. Each is named as its activity: "route_ids".
+enum class StepPart {
+  kRouteIds,  // unique ids and their exchange (waiting for it, when overlapped)
+  kLookup,    // owners gather rows and send them to the ranks that asked
+  kCompute,   // forward, backward, sums over own leaves
+  kReduce,    // exchange and sum of dense gradients
+  kRouteGradients,
+  kScalars,
+  kUpdate,  // optimizers, all-gather of weights, repacking
+};
+inline constexpr int kStepParts = 7;
+inline Activity ActivityOf(StepPart part) {
+  return static_cast<Activity>(static_cast<int>(Activity::kRouteIds) + static_cast<int>(part));
+}
+static_assert(static_cast<int>(Activity::kUpdate) - static_cast<int>(Activity::kRouteIds) ==
+              kStepParts - 1);
+inline const char* StepPartName(StepPart part) { return ActivityName(ActivityOf(part)); }
+
+// Total time of the steps' parts on this rank, in seconds.
+class StepTimes {
+ public:
+  double& operator[](StepPart part) { return seconds_[static_cast<int>(part)]; }
+  double operator[](StepPart part) const { return seconds_[static_cast<int>(part)]; }
+
+ private:
+  std::array<double, kStepParts> seconds_{};
+};
+
+// Enters the parts of one step, each once and in order: the watchdog learns it, and the time of a
+// part is that until the next.
+class StepClock {
+ public:
+  // communicator and times outlive the object.
+  StepClock(Communicator* communicator, StepTimes* times)
+      : communicator_(communicator), times_(times) {}
+  void Enter(StepPart part);
+  void End();  // of the last part
+
+ private:
+  Communicator* communicator_;
+  StepTimes* times_;
+  std::optional<StepPart> part_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Number of request bits. A rank sets a bit to tell all ranks something (to stop, to write a
+// checkpoint); the caller defines their meaning.
+inline constexpr int kRequestBits = 5;
+// The scalars that travel once a step: exact sums of loss, squared norm, penalty and squared rows,
+// and the request bits. Weights of samples are one exact sum.
+inline constexpr int kScalarSums = 4;
+inline constexpr int kScalarWords = kScalarSums * ExactSum::kWords + kRequestBits;
+inline constexpr int kWeightWords = ExactSum::kWords;
+
+// Returns the dense buckets in the order in which they are reduced: with overlap as they become
+// complete, the last layers' first.
+std::vector<int> ReduceOrder(int buckets, bool overlap);
+
+// What the calls of all steps depend on.
+struct StepShape {
+  int ranks = 1;
+  int64_t leaves = 0;          // V
+  std::vector<Range> buckets;  // of the dense parameters
+  int64_t tables = 0;
+  bool overlap = false;
+  bool sample_weights = false;
+  int64_t element_bytes = sizeof(float);
+};
+
+// What the calls of one batch depend on besides.
+struct BatchDemand {
+  int64_t rows = 0;                  // of the whole batch
+  std::vector<RouteDemand> of_rank;  // by requester
+};
+
+// A call to the communicator that one rank makes in a step.
+struct StepCall {
+  StepPart part;
+  bool beside = false;  // by the communication thread, while the others compute
+  Phase phase;
+  CallKind kind;
+  int bucket = -1;            // of dense parameters
+  std::vector<int64_t> send;  // bytes by rank; of an all-reduce one entry, its values
+
+  Sent sent(int rank, int ranks) const;
+};
+
+// Returns the calls of rank `rank`, in order. next: the batch whose ids are routed beside the
+// computation; null: none. routed: whether the batch's ids were, in the step before.
+std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& batch,
+                                  const BatchDemand* next, bool routed, int rank);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_STEP_STEP_CALLS_H_
