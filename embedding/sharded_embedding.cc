@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "core/base/leaves.h"
@@ -15,6 +16,7 @@
 #include "embedding/occurrence_sum.h"
 #include "embedding/owned_tables.h"
 #include "embedding/row_math.h"
+#include "embedding/row_pass.h"
 
 namespace elastor {
 namespace {
@@ -74,6 +76,8 @@ struct ShardedEmbedding<T>::Impl {
   ThreadPool* const pool;
   const int rank;
   OwnedTables<T> tables;
+  std::vector<int> ruled;  // tables that rows may leave, or that may be full
+  std::vector<RuledTable> ruled_tables;
 };
 
 template <typename T>
@@ -87,6 +91,11 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
       rank(communicator->rank()),
       tables(&layout, options, plan, rank, pool) {
   CHECK_EQ(plan->ranks(), communicator->size());
+  for (int t = 0; t < static_cast<int>(layout.tables()); ++t) {
+    const RowRules& rules = layout.table(t).rules;
+    if (rules.evicts() || rules.capacity > 0) ruled.push_back(t);
+  }
+  ruled_tables.resize(ruled.size());
 }
 
 // ---- Rows
@@ -292,6 +301,55 @@ void ShardedEmbedding<T>::Update(double scale, double learning_rate, int64_t ste
   state->stage = Stage::kNone;
 }
 
+// ---- Rules of keyed tables
+
+template <typename T>
+std::vector<int64_t> ShardedEmbedding<T>::CountRuledRows(const Routing& routing) const {
+  std::vector<int64_t> counts;
+  for (const int t : impl_->ruled) {
+    counts.push_back(impl_->tables.LiveRows(t));
+    counts.push_back(impl_->tables.PrimaryKeys(routing.state_->route, t));
+  }
+  return counts;
+}
+
+template <typename T>
+Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> sums) {
+  CHECK_EQ(sums.size(), 2 * impl_->ruled.size());
+  for (size_t i = 0; i < impl_->ruled.size(); ++i) {
+    const TableSpec& table = impl_->layout.table(impl_->ruled[i]);
+    const RowRules& rules = table.rules;
+    const int64_t rows = sums[2 * i], needed = sums[2 * i + 1];
+    const auto refuse = [&](const std::string& found) {
+      return UserError("embedding.tables: table '" + table.name + "' has the capacity of " +
+                       std::to_string(rules.capacity) + " rows; " + found);
+    };
+    if (rules.capacity > 0 && needed > rules.capacity) {
+      return refuse("the batch of step " + std::to_string(step) + " has " + std::to_string(needed) +
+                    " keys; raise capacity or lower training.batch_size");
+    }
+    const bool full = rules.capacity > 0 && rows > rules.capacity;
+    if (full && !rules.evicts_when_full) {
+      return refuse("step " + std::to_string(step) + " needs " + std::to_string(rows) +
+                    "; raise capacity, or set an eviction and on_full: EVICT");
+    }
+    RuledTable& now = impl_->ruled_tables[i];
+    now = {rows, 0};
+    const bool due = rules.evict_every_steps > 0 && step % rules.evict_every_steps == 0;
+    if (!full && !due) continue;
+    ELASTOR_ASSIGN_OR_RETURN(now.evicted, EvictRows(impl_->ruled[i], rules, step, rows, full,
+                                                    &impl_->tables, impl_->communicator));
+    now.rows -= now.evicted;
+  }
+  return OkStatus();
+}
+
+template <typename T>
+const std::vector<typename ShardedEmbedding<T>::RuledTable>& ShardedEmbedding<T>::ruled_tables()
+    const {
+  return impl_->ruled_tables;
+}
+
 template <typename T>
 void ShardedEmbedding<T>::AddToDigest(Digest* digest) const {
   impl_->tables.AddToDigest(digest);
@@ -306,6 +364,11 @@ void ShardedEmbedding<T>::ForEachRow(
 template <typename T>
 void ShardedEmbedding<T>::SetRow(int table, int64_t key, const T* weights, const T* slots) {
   impl_->tables.SetRow(table, key, weights, slots);
+}
+
+template <typename T>
+void ShardedEmbedding<T>::RemoveRow(int table, int64_t key) {
+  impl_->tables.RemoveRow(table, key);
 }
 
 template <typename T>

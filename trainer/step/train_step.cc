@@ -144,6 +144,7 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
 
   communicator_->Enter(Activity::kScalars);
   for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
+  scalars.ruled_rows = embedding_->CountRuledRows(*routed_.ids);
   ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
   watch.AddTo(&this->times_.scalars);
   StepResult result;
@@ -159,7 +160,7 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
           ? std::min(1.0, options_.clip_norm / (result.gradient_norm + kNormEpsilon))
           : 1.0;
   communicator_->Enter(Activity::kUpdate);
-  ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate));
+  ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate, scalars));
   watch.AddTo(&this->times_.update);
   return result;
 }
@@ -347,13 +348,16 @@ Status TrainStep<T>::SumScalars(Scalars* scalars) {
   ExactSum* const sums[] = {&scalars->loss, &scalars->squared_norm, &scalars->penalty,
                             &scalars->squared_rows};
   constexpr size_t kRequestsAt = std::size(sums) * ExactSum::kWords;
-  std::array<int64_t, kRequestsAt + kRequestBits> words;
+  constexpr size_t kRowsAt = kRequestsAt + kRequestBits;
+  std::vector<int64_t> words(kRowsAt);
   for (size_t i = 0; i < std::size(sums); ++i) {
     const auto own = sums[i]->ToWords();
     std::copy(own.begin(), own.end(), words.begin() + i * ExactSum::kWords);
   }
   std::copy(scalars->requests.begin(), scalars->requests.end(), words.begin() + kRequestsAt);
+  words.insert(words.end(), scalars->ruled_rows.begin(), scalars->ruled_rows.end());
   ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kScalars, words));
+  std::copy(words.begin() + kRowsAt, words.end(), scalars->ruled_rows.begin());
   for (size_t i = 0; i < std::size(sums); ++i) {
     std::array<int64_t, ExactSum::kWords> sum;
     std::copy_n(words.begin() + i * ExactSum::kWords, sum.size(), sum.begin());
@@ -364,7 +368,7 @@ Status TrainStep<T>::SumScalars(Scalars* scalars) {
 }
 
 template <typename T>
-Status TrainStep<T>::Apply(double scale, double learning_rate) {
+Status TrainStep<T>::Apply(double scale, double learning_rate, const Scalars& scalars) {
   const int64_t step = this->BeginUpdate();
   optimizer_.Update(scale, learning_rate, step, weights_.data());
   for (const Range& bucket : graph_->parameters().buckets()) {
@@ -372,7 +376,7 @@ Status TrainStep<T>::Apply(double scale, double learning_rate) {
   }
   embedding_->Update(scale, learning_rate, step, routed_.ids.get());
   WeightsChanged();
-  return OkStatus();
+  return embedding_->ApplyRules(step, scalars.ruled_rows);
 }
 
 template <typename T>

@@ -40,9 +40,11 @@ constexpr int64_t kLateIndex = 60;  // first row that has it
 
 std::vector<TableSpec> Tables(const TinyTraining& training) {
   const int64_t width = training.model.features.row_width();
-  return {{"few", kFewIds, width, kStddev},
-          {"many", kManyIds, width, kStddev},
-          {"bag", kBagIds, width, kStddev}};
+  std::vector<TableSpec> tables = {{"few", kFewIds, width, kStddev},
+                                   {"many", kManyIds, width, kStddev},
+                                   {"bag", kBagIds, width, kStddev}};
+  for (TableSpec& table : tables) table.keyed = training.keyed;
+  return tables;
 }
 
 // Two fields share the table "many".
