@@ -11,7 +11,7 @@ namespace elastor {
 EmbeddingLayout::EmbeddingLayout(std::vector<TableSpec> tables, std::vector<FieldSpec> fields)
     : tables_(std::move(tables)), fields_(std::move(fields)), fields_of_table_(tables_.size()) {
   for (const TableSpec& table : tables_) {
-    CHECK_GE(table.rows, 1) << table.name;
+    CHECK_GE(table.rows, table.keyed ? 0 : 1) << table.name;
     CHECK_GE(table.width, 1) << table.name;
     widest_ = std::max(widest_, table.width);
   }

@@ -27,6 +27,13 @@ class MarkedRows {
   virtual void ForEachMarkedRowOf(
       int table, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const = 0;
+  // Do the same for the keys of a keyed table whose rows were removed while they belonged to the
+  // state that marks count from.
+  virtual std::vector<int64_t> CountGoneKeys(int /*table*/) const {
+    return std::vector<int64_t>(kPartitions, 0);
+  }
+  virtual void ForEachGoneKeyOf(int /*table*/, const Range& /*partitions*/,
+                                const std::function<void(int64_t key)>& /*fn*/) const {}
 };
 
 // The rows that were created, set or updated by an optimizer's step since the last of Forget,
@@ -39,11 +46,13 @@ class TouchedRows : public MarkedRows<T> {
   // changes a row need not hash its old contents.
   //
   // Keeps the record of a row that this rank has the primary replica of. Steps, lookups and SetRow
-  // may go on meanwhile; excludes the other calls that keep records or read them.
+  // may go on meanwhile; excludes the other calls that keep records or read them. Does nothing for
+  // a keyed table, whose rows may go meanwhile: Forget has kept their records.
   virtual void KeepRecord(int table, int64_t key, const Digest& record) = 0;
   // Keeps the record of every row and adds it to *digest. REQUIRES: no row has changed.
   virtual void KeepRecords(Digest* digest) = 0;
-  // Returns the sum of the records kept for these rows; a row created since then has none. Take the
+  // Returns the sum of the records kept for these rows and for gone keys; a row created since then
+  // has none. Take the
   // digest of all rows at Forget, subtract KeptRecords(kTouched) and call AddTouchedToDigest: the
   // result is the digest of all rows now, and no other row is read.
   virtual Digest KeptRecords(RowSet set) const = 0;
@@ -68,6 +77,9 @@ class EmbeddingState {
   // Sets one row if this rank owns (a copy of) it, marking it initialised. Without slots (null) it
   // keeps those it has: the initial ones, if it is new. Thread-safe for different rows.
   virtual void SetRow(int table, int64_t key, const T* weights, const T* slots) = 0;
+  // Removes a row of a keyed table if this rank owns it and it exists. Thread-safe with SetRow for
+  // different rows. Devices hold no keyed tables.
+  virtual void RemoveRow(int /*table*/, int64_t /*key*/) {}
   // Makes every row uninitialised, as after construction.
   virtual void ForgetRows() = 0;
 
@@ -88,6 +100,16 @@ class EmbeddingState {
   virtual MarkedRows<T>* unpublished() { return nullptr; }
   virtual OptimizerKind optimizer_kind() const = 0;
   virtual ThreadPool* pool() const = 0;
+
+  // A keyed table over all ranks, after the last step.
+  struct KeyedTable {
+    int table = 0;
+    int64_t rows = 0;
+    int64_t admitted = 0;  // rows that the step created
+    int64_t evicted = 0;   // rows that the step removed
+  };
+  // Returns the keyed tables, with no numbers before the first step.
+  virtual std::vector<KeyedTable> keyed_tables() const { return {}; }
 
   virtual int64_t memory_bytes() const = 0;  // bytes of the rows and slots on this rank
 };

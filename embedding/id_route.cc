@@ -86,8 +86,9 @@ void IdRoute::MakeLists() {
       for (int r = 0; r < ranks_; ++r) count(r, t) = unique.size();
       continue;
     }
+    const KeySpace key_space = layout_->table(t).keys();
     for (int64_t u = unique.begin; u < unique.end; ++u) {
-      owner_of_[u] = plan_->Owner(static_cast<int>(t), keys[u] % kPartitions);
+      owner_of_[u] = plan_->Owner(static_cast<int>(t), key_space.PartitionOf(keys[u]));
       ++count(owner_of_[u], t);
     }
   }
@@ -127,7 +128,8 @@ Status IdRoute::ExchangeMessages(Communicator* communicator, bool failed) {
   receive_words_.assign(ranks_, 0);
   if (!failed) {
     for (int r = 0; r < ranks_; ++r) {
-      send_words_[r] = IdMessageWords(layout_->tables(), sent_.OfRank(r), HasMasks(rank_));
+      send_words_[r] =
+          IdMessageWords(layout_->tables(), sent_.OfRank(r), HasMasks(rank_)) + CountWordsTo(r);
     }
   }
   ELASTOR_RETURN_IF_ERROR(communicator->AllToAll(Phase::kIdExchange, send_words_.data(),
@@ -164,10 +166,38 @@ int64_t IdRoute::WriteMessages() {
     const std::span<const uint32_t> list(sent_items_.data() + sent_.begin[r * sent_.tables],
                                          sent_.OfRank(r));
     for (uint32_t u : list) *word++ = ids_.keys()[u];
-    if (!HasMasks(rank_)) continue;
-    for (uint32_t u : list) *word++ = static_cast<int64_t>(node_masks_[u]);
+    if (HasMasks(rank_)) {
+      for (uint32_t u : list) *word++ = static_cast<int64_t>(node_masks_[u]);
+    }
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      if (!Counts(t)) continue;
+      const std::span<const uint32_t> ids = Sent(r, t);
+      for (size_t i = 0; i < ids.size(); i += 2) {
+        const auto count = [&](size_t at) -> uint64_t {
+          return at < ids.size() ? ids_.OccurrencesOf(ids[at]).size() : 0;
+        };
+        *word++ = static_cast<int64_t>(count(i) | count(i + 1) << 32);
+      }
+    }
   }
   return sent + kept;
+}
+
+int64_t IdRoute::CountWordsTo(int rank) const {
+  int64_t words = 0;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    if (Counts(t)) words += CountWords(sent_.count(rank, t));
+  }
+  return words;
+}
+
+const int64_t* IdRoute::CountsFrom(int requester, int64_t table) const {
+  const int64_t* at = MessageFrom(requester) + layout_->tables() +
+                      received_.OfRank(requester) * (HasMasks(requester) ? 2 : 1);
+  for (int64_t t = 0; t < table; ++t) {
+    if (Counts(t)) at += CountWords(received_.count(requester, t));
+  }
+  return at;
 }
 
 void IdRoute::ReadLists() {
@@ -187,25 +217,32 @@ void IdRoute::NumberOwnedKeys() {
   const int64_t total = received_.begin.back();
   received_items_.Resize(total);
   owned_keys_.Resize(total);
+  owned_counts_.Resize(total);
   for (int64_t t = 0; t < tables; ++t) {
     const int64_t first = owned_begin_[t];
     int64_t expected = 0;
     for (int requester = 0; requester < ranks_; ++requester)
       expected += received_.count(requester, t);
     if (ranks_ > 1) index_.Reset(expected, owned_keys_.data() + first);
+    if (Counts(t)) std::fill_n(owned_counts_.data() + first, expected, 0);
     for (int requester = 0; requester < ranks_; ++requester) {
       const int64_t begin = received_.begin[requester * tables + t];
       const int64_t in_list = begin - received_.begin[requester * tables];
       const int64_t* keys = MessageFrom(requester) + tables + in_list;
       uint32_t* number = received_items_.data() + begin;
+      const int64_t count = received_.count(requester, t);
       if (ranks_ == 1) {  // one list: its keys are different already
         std::copy_n(keys, expected, owned_keys_.data() + first);
         std::iota(number, number + expected, static_cast<uint32_t>(first));
-        continue;
+      } else {
+        index_.Number({keys, static_cast<size_t>(count)}, number);
+        for (int64_t i = 0; i < count; ++i) number[i] += static_cast<uint32_t>(first);
       }
-      const int64_t count = received_.count(requester, t);
-      index_.Number({keys, static_cast<size_t>(count)}, number);
-      for (int64_t i = 0; i < count; ++i) number[i] += static_cast<uint32_t>(first);
+      if (!Counts(t)) continue;
+      const int64_t* const counts = CountsFrom(requester, t);
+      for (int64_t i = 0; i < count; ++i) {
+        owned_counts_[number[i]] += static_cast<uint32_t>(counts[i / 2] >> (i % 2 * 32));
+      }
     }
     owned_begin_[t + 1] = first + (ranks_ == 1 ? expected : index_.size());
   }
@@ -218,7 +255,10 @@ StatusOr<RouteDemand> IdRoute::Count(const SparseBatch& batch, ThreadPool* pool)
   const std::vector<int64_t> keys = sent_.counts();
   const std::vector<int64_t> none(keys.size(), 0);
   RouteDemand demand;
-  for (int r = 0; r < ranks_; ++r) demand.keys.push_back(sent_.OfRank(r));
+  for (int r = 0; r < ranks_; ++r) {
+    demand.keys.push_back(sent_.OfRank(r));
+    demand.count_words.push_back(CountWordsTo(r));
+  }
   demand.row_elements = PlaceRows(*layout_, *plan_, rank_, none, keys).exchange.receive;
   demand.gradient_elements =
       PlaceGradients(*layout_, *plan_, rank_, SentVectors(), none).exchange.send;

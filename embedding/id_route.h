@@ -29,7 +29,8 @@ namespace elastor {
 // ranks.
 //
 // The message: words [keys per table][keys][when the requester's leaves are several canonical
-// nodes: per key a bit mask of the nodes in which it occurs].
+// nodes: per key a bit mask of the nodes in which it occurs][for every table whose rules count: the
+// occurrences of each key in the requester's batch, in 32 bits, two a word].
 //
 // A rank's own list is kept and never goes through the communicator. Where vectors lie:
 // exchange_places.h.
@@ -74,6 +75,8 @@ class IdRoute {
   int64_t owned_size() const { return owned_begin_.back(); }
   Range OwnedOfTable(int64_t t) const { return {owned_begin_[t], owned_begin_[t + 1]}; }
   const int64_t* owned_keys() const { return owned_keys_.data(); }
+  // The occurrences of owned keys in the whole batch, of tables whose rules count.
+  const uint32_t* owned_counts() const { return owned_counts_.data(); }
   // Returns the numbers of the keys of `table` on the list from `requester`.
   std::span<const uint32_t> Received(int requester, int64_t table) const {
     return received_.OfTable(requester, table, received_items_.data());
@@ -128,6 +131,12 @@ class IdRoute {
   // Returns the mask of `requester`'s nodes in which the key of received item i occurs.
   uint64_t MaskOf(int requester, int64_t i) const;
   bool HasMasks(int requester) const { return canonical_nodes_[requester].size() > 1; }
+  bool Counts(int64_t table) const { return layout_->table(table).rules.counts(); }
+  static int64_t CountWords(int64_t keys) { return (keys + 1) / 2; }
+  // Returns the words of counts in the message to `rank`.
+  int64_t CountWordsTo(int rank) const;
+  // Returns where the counts of `table` begin in the message from `requester`.
+  const int64_t* CountsFrom(int requester, int64_t table) const;
 
   // Constant after construction.
   const EmbeddingLayout* layout_;
@@ -155,6 +164,7 @@ class IdRoute {
   KeyIndex index_;
   std::vector<int64_t> owned_begin_;
   GrowBuffer<int64_t> owned_keys_;
+  GrowBuffer<uint32_t> owned_counts_;
   GrowBuffer<int64_t> node_begin_;
   GrowBuffer<int64_t> node_cursor_;
   GrowBuffer<Node> nodes_;

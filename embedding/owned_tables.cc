@@ -1,6 +1,7 @@
 #include "embedding/owned_tables.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,9 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
   CHECK((!track_touched_ && !track_unpublished_) || !dense())
       << "dense-equivalent Adam touches every row at every step";
   for (int64_t t = 0; t < layout->tables(); ++t) {
+    has_keyed_ |= keyed(t);
+    created_.push_back(0);
+    CHECK(!keyed(t) || !dense()) << layout->table(t).name << ": no rows but those that occurred";
     names_.push_back(Digest::NameSeed("embedding/" + layout->table(t).name));
     stores_.emplace_back(
         layout->table(t), Slots(t), plan->PartitionsOnRank(static_cast<int>(t), rank),
@@ -115,7 +119,25 @@ template <typename T>
 void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
   const int64_t* keys = route.owned_keys();
   ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
-    stores_[t].FindOrCreate(std::span(keys + begin, keys + end), rows + begin);
+    const std::span<const int64_t> part(keys + begin, keys + end);
+    keyed(t) ? stores_[t].Find(part, rows + begin) : stores_[t].FindOrCreate(part, rows + begin);
+  });
+  if (!has_keyed_) return;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    const Range owned = route.OwnedOfTable(t);
+    created_[t] = 0;
+    for (int64_t j = owned.begin; keyed(t) && j < owned.end; ++j) {
+      created_[t] += rows[j] == nullptr && HasPrimary(t, keys[j]) ? 1 : 0;
+    }
+  }
+  // Threads share the partitions, each of which grows alone.
+  pool_->Run([&](int thread) {
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      if (!keyed(t)) continue;
+      const Range owned = route.OwnedOfTable(t);
+      stores_[t].CreateMissing({keys + owned.begin, keys + owned.end}, rows + owned.begin, thread,
+                               pool_->threads());
+    }
   });
 }
 
@@ -232,7 +254,7 @@ void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradi
                             double learning_rate, int64_t step) {
   CHECK_GE(step, 1);
   WithRule<T>(optimizer_.rule, learning_rate, step, [&](const auto& rule) {
-    UpdateTouched(rule, route, rows, gradients, static_cast<T>(scale));
+    UpdateTouched(rule, route, rows, gradients, static_cast<T>(scale), step);
     if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale));
   });
 }
@@ -240,11 +262,22 @@ void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradi
 template <typename T>
 template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
-                                   const T* gradients, T scale) {
+                                   const T* gradients, T scale, int64_t step) {
   ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
     const std::span<const int64_t> keys(route.owned_keys() + begin, route.owned_keys() + end);
-    if (track_touched_) stores_[t].Touch(keys);
-    if (track_unpublished_) stores_[t].MarkUnpublished(keys);
+    if (keyed(t)) {
+      const std::span<T* const> own(rows + begin, rows + end);
+      const RowRules& rules = layout_->table(t).rules;
+      if (track_touched_) stores_[t].TouchRows(own);
+      if (track_unpublished_) stores_[t].MarkRowsUnpublished(own);
+      if (layout_->table(t).keeps_use) {
+        stores_[t].UseRows(rules, own, rules.counts() ? route.owned_counts() + begin : nullptr,
+                           step);
+      }
+    } else {
+      if (track_touched_) stores_[t].Touch(keys);
+      if (track_unpublished_) stores_[t].MarkUnpublished(keys);
+    }
     const int64_t width = layout_->width(t);
     const int64_t length = width + Slots(t);
     for (int64_t j = begin; j < end; ++j) {
@@ -285,7 +318,7 @@ template <typename Fn>
 void OwnedTables<T>::ForEachRecord(RowSet set, const Fn& fn, Digest* digest) const {
   const auto add_part = [&](int thread, Digest* sum) {
     for (int t = 0; t < static_cast<int>(layout_->tables()); ++t) {
-      const size_t bytes = (layout_->width(t) + Slots(t)) * sizeof(T);
+      const size_t bytes = stores_[t].visited_elements() * sizeof(T);
       stores_[t].ForEachBlock(
           set, thread, pool_->threads(), [&](std::span<const int64_t> keys, T* const* rows) {
             for (size_t i = 0; i < keys.size(); ++i) {
@@ -322,24 +355,34 @@ void OwnedTables<T>::ForEachRow(
 
 template <typename T>
 void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* slots) {
-  CHECK(key >= 0 && key < layout_->table(table).rows)
-      << layout_->table(table).name << ": no row " << key;
-  if (!Owns(table, key % kPartitions)) return;
+  const TableSpec& spec = layout_->table(table);
+  CHECK(spec.keys().Contains(key)) << spec.name << ": no row " << key;
+  if (!Owns(table, spec.keys().PartitionOf(key))) return;
   bool created;
   T* const row = stores_[table].Claim(key, &created);
-  if (track_touched_) stores_[table].Touch(std::span(&key, 1));
+  if (track_touched_) {
+    spec.keyed ? stores_[table].TouchRows(std::span(&row, 1))
+               : stores_[table].Touch(std::span(&key, 1));
+  }
   const int64_t width = layout_->width(table);
   std::copy_n(weights, width, row);
   if (slots != nullptr) {
     std::copy_n(slots, Slots(table), row + width);
+    if (spec.keeps_use) stores_[table].SetUse(row, slots + Slots(table));
   } else if (created) {
     std::fill_n(row + width, Slots(table), InitialSlot());
   }
 }
 
 template <typename T>
+void OwnedTables<T>::RemoveRow(int table, int64_t key) {
+  if (!Owns(table, layout_->table(table).keys().PartitionOf(key))) return;
+  stores_[table].Remove(key);
+}
+
+template <typename T>
 void OwnedTables<T>::ForgetRows() {
-  Forget();
+  for (RowStore<T>& store : stores_) store.ForgetTouched();
   unpublished_.Forget();
   for (int64_t t = 0; t < layout_->tables(); ++t) {
     stores_[t].Clear();
@@ -356,7 +399,7 @@ std::vector<int64_t> OwnedTables<T>::Count(RowSet set, int table) const {
   });
   std::vector<int64_t> counts(kPartitions, 0);
   for (int64_t p = 0; p < kPartitions; ++p) {
-    if (!HasPrimary(table, p)) continue;
+    if (!HasPrimaryOf(table, p)) continue;
     for (const std::vector<int64_t>& part : parts) counts[p] += part[p];
   }
   return counts;
@@ -399,11 +442,17 @@ void OwnedTables<T>::ForEachRowOf(
 template <typename T>
 void OwnedTables<T>::Forget() {
   for (RowStore<T>& store : stores_) store.ForgetTouched();
+  if (!has_keyed_) return;
+  const auto keep = [this](int table, int64_t key, const Digest& record) {
+    if (keyed(table)) stores_[table].SetRecord(key, record);
+  };
+  Digest unused;
+  ForEachRecord(RowSet::kAll, keep, &unused);
 }
 
 template <typename T>
 void OwnedTables<T>::KeepRecord(int table, int64_t key, const Digest& record) {
-  stores_[table].SetRecord(key, record);
+  if (!keyed(table)) stores_[table].SetRecord(key, record);
 }
 
 template <typename T>
@@ -442,6 +491,77 @@ template <typename T>
 void OwnedTables<T>::AddTouchedToDigest(Digest* digest) const {
   ForEachRecord(
       RowSet::kTouched, [](int, int64_t, const Digest&) {}, digest);
+}
+
+template <typename T>
+std::vector<int64_t> OwnedTables<T>::CountGoneKeys(int table) const {
+  std::vector<int64_t> counts(kPartitions, 0);
+  if (!keyed(table)) return counts;
+  const KeySpace keys = layout_->table(table).keys();
+  stores_[table].ForEachGone({0, kPartitions},
+                             [&](int64_t key) { ++counts[keys.PartitionOf(key)]; });
+  return counts;
+}
+
+template <typename T>
+void OwnedTables<T>::ForEachGoneKeyOf(int table, const Range& partitions,
+                                      const std::function<void(int64_t)>& fn) const {
+  stores_[table].ForEachGone(partitions, fn);
+}
+
+// ---- Rules of keyed tables
+
+template <typename T>
+int64_t OwnedTables<T>::LiveRows(int table) const {
+  std::vector<int64_t> counts(kPartitions, 0);
+  stores_[table].CountLive(counts.data());
+  int64_t rows = 0;
+  for (int64_t p = 0; p < kPartitions; ++p) rows += HasPrimaryOf(table, p) ? counts[p] : 0;
+  return rows;
+}
+
+template <typename T>
+int64_t OwnedTables<T>::PrimaryKeys(const IdRoute& route, int table) const {
+  const Range owned = route.OwnedOfTable(table);
+  if (!plan_->replicated(table)) return owned.size();
+  return std::count_if(route.owned_keys() + owned.begin, route.owned_keys() + owned.end,
+                       [&](int64_t key) { return HasPrimary(table, key); });
+}
+
+template <typename T>
+void OwnedTables<T>::ForEachScore(
+    int table, int64_t step,
+    const std::function<void(int thread, int64_t key, uint64_t score)>& fn) const {
+  const RowRules& rules = layout_->table(table).rules;
+  pool_->Run([&](int thread) {
+    stores_[table].ForEachScore(rules, step, thread, pool_->threads(),
+                                [&](int64_t key, uint64_t score) {
+                                  if (HasPrimary(table, key)) fn(thread, key, score);
+                                });
+  });
+}
+
+template <typename T>
+int64_t OwnedTables<T>::RemoveRows(int table, int64_t step,
+                                   const std::function<bool(int64_t key, uint64_t score)>& leaves) {
+  const RowRules& rules = layout_->table(table).rules;
+  std::vector<std::vector<int64_t>> keys(pool_->threads());
+  pool_->Run([&](int thread) {
+    stores_[table].ForEachScore(rules, step, thread, pool_->threads(),
+                                [&](int64_t key, uint64_t score) {
+                                  if (leaves(key, score)) keys[thread].push_back(key);
+                                });
+  });
+  std::atomic<int64_t> primary = 0;
+  pool_->Run([&](int thread) {
+    int64_t own = 0;
+    for (const int64_t key : keys[thread]) {
+      stores_[table].Remove(key);
+      own += HasPrimary(table, key) ? 1 : 0;
+    }
+    primary += own;
+  });
+  return primary;
 }
 
 template <typename T>

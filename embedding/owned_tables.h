@@ -61,12 +61,14 @@ class OwnedTables final : public TouchedRows<T> {
   void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
                                            const T* slots)>& fn) const;
   void SetRow(int table, int64_t key, const T* weights, const T* slots);
+  void RemoveRow(int table, int64_t key);
   void ForgetRows();
   bool Owns(int table, int64_t partition) const { return plan_->Stores(table, partition, rank_); }
   std::vector<int64_t> CountRows(int table) const;
   void ForEachRowOf(
       int table, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, const T* const* rows)>& fn) const;
+  int threads() const { return pool_->threads(); }
   OptimizerKind kind() const { return optimizer_.rule.kind; }
   int64_t memory_bytes() const;
 
@@ -80,11 +82,29 @@ class OwnedTables final : public TouchedRows<T> {
                           const std::function<void(std::span<const int64_t> keys,
                                                    const T* const* rows)>& fn) const override;
   void AddTouchedToDigest(Digest* digest) const override;
+  std::vector<int64_t> CountGoneKeys(int table) const override;
+  void ForEachGoneKeyOf(int table, const Range& partitions,
+                        const std::function<void(int64_t key)>& fn) const override;
   bool tracks_touched() const { return track_touched_; }
 
   // Marks the rows of the owned keys as unpublished.
   void MarkUnpublished(const IdRoute& route);
   MarkedRows<T>* unpublished() { return track_unpublished_ ? &unpublished_ : nullptr; }
+
+  // ---- Rules of keyed tables.
+  // Returns the rows of a keyed table whose primary replica this rank has.
+  int64_t LiveRows(int table) const;
+  // Returns how many of those rows the last FindOrCreate created.
+  int64_t CreatedRows(int table) const { return created_[table]; }
+  // Returns how many of the owned keys of a table this rank has the primary replica of.
+  int64_t PrimaryKeys(const IdRoute& route, int table) const;
+  // Calls fn(thread, key, score) for those rows, on all threads.
+  void ForEachScore(int table, int64_t step,
+                    const std::function<void(int thread, int64_t key, uint64_t score)>& fn) const;
+  // Removes the rows for which leaves(key, score) is true, copies on this rank too. Returns how
+  // many of them this rank had the primary replica of.
+  int64_t RemoveRows(int table, int64_t step,
+                     const std::function<bool(int64_t key, uint64_t score)>& leaves);
 
  private:
   // The sums of squares of one thread.
@@ -117,10 +137,16 @@ class OwnedTables final : public TouchedRows<T> {
   int64_t Slots(int64_t table) const {
     return SlotElements(optimizer_.rule.kind, layout_->width(table));
   }
-  // Returns whether this rank has the primary replica of a row.
+  // Returns whether this rank has the primary replica of a row that it stores.
   bool HasPrimary(int64_t table, int64_t key) const {
-    return plan_->PrimaryRank(static_cast<int>(table), key % kPartitions) == rank_;
+    return !plan_->replicated(static_cast<int>(table)) ||
+           HasPrimaryOf(table, layout_->table(table).keys().PartitionOf(key));
   }
+  // Returns whether this rank has the primary replica of a partition.
+  bool HasPrimaryOf(int64_t table, int64_t partition) const {
+    return plan_->PrimaryRank(static_cast<int>(table), partition) == rank_;
+  }
+  bool keyed(int64_t table) const { return layout_->table(table).keyed; }
   void CreateAllRows(int64_t table);
   // Calls fn(table, key, record) for the rows of a set whose primary replica this rank has, on all
   // threads, and adds the records to *digest.
@@ -141,7 +167,7 @@ class OwnedTables final : public TouchedRows<T> {
   void AddUntouched(const IdRoute& route, std::vector<SquaredSums>* sums);
   template <typename Rule>
   void UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows, const T* gradients,
-                     T scale);
+                     T scale, int64_t step);
   template <typename Rule>
   void UpdateUntouched(const Rule& rule, const IdRoute& route, T scale);
 
@@ -164,7 +190,9 @@ class OwnedTables final : public TouchedRows<T> {
   ThreadPool* pool_;
   bool track_touched_;
   bool track_unpublished_;
-  std::vector<uint64_t> names_;  // name hashes of the tables' records in the digest
+  bool has_keyed_ = false;
+  std::vector<int64_t> created_;  // by table; keyed ones alone
+  std::vector<uint64_t> names_;   // name hashes of the tables' records in the digest
 
   std::vector<RowStore<T>> stores_;  // by table
   Unpublished unpublished_;

@@ -8,13 +8,12 @@
 
 #include "core/base/build_config.h"
 #include "core/base/leaves.h"
-#include "embedding/shard_plan.h"
+#include "embedding/key_space.h"
 
 namespace elastor {
 
-// Finds the row of a key among the rows of a table that one rank stores. No other code turns keys
-// into rows, on the host or on the device: a table that finds its rows by hashing would change only
-// this file.
+// Finds the row of a key among the rows of an array that one rank stores, on the host and on the
+// device. Rows of keyed tables are found by key_slots.h.
 //
 // The partitions that the rank stores are numbered in ascending order; with n of them, key =
 // quotient * 4096 + partition lies at index quotient * n + number(partition). So the rows have no
@@ -30,7 +29,10 @@ struct RowIndex {
   // REQUIRES: the key's partition is here.
   ELASTOR_HOST_DEVICE int64_t IndexOf(int64_t key) const {
     if (numbers == nullptr) return key;
-    return key / kPartitions * count + numbers[key % kPartitions];
+    return key / kPartitions * count + numbers[PartitionOf(key)];
+  }
+  ELASTOR_HOST_DEVICE static int64_t PartitionOf(int64_t key) {
+    return KeySpace().PartitionOf(key);
   }
   ELASTOR_HOST_DEVICE int64_t PartitionAt(int64_t number) const {
     return partitions == nullptr ? number : partitions[number];

@@ -7,10 +7,12 @@
 #include <cassert>
 #include <utility>
 
+#include "core/base/host_memory.h"
 #include "core/base/leaves.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/sizes.h"
+#include "core/optimizer/sum_of_squares.h"
 
 namespace elastor {
 namespace {
@@ -41,6 +43,29 @@ void AssignBit(const ZeroPages& bits, int64_t index, bool value) {
 
 int64_t BitBytes(int64_t rows) { return (rows + kWordBits - 1) / kWordBits * kWordBytes; }
 
+// The rows of a keyed table that the host's memory may hold.
+int64_t MostRows(int64_t row_bytes) {
+  const HostMemory host = ReadHostMemory();
+  // Every table takes this address space.
+  constexpr int64_t kTables = 64;
+  const int64_t bytes =
+      std::min({host.bytes, host.group_bytes, host.address_space_bytes / kTables});
+  return std::clamp<int64_t>(bytes / row_bytes, 1, KeySlots::kNone - 1);
+}
+
+// Returns the inverse of an odd number modulo 2^64: Newton's iteration doubles the bits each time,
+// from 3.
+uint64_t InverseOf(uint64_t odd) {
+  uint64_t inverse = odd;
+  for (int bits = 3; bits < 64; bits *= 2) inverse *= 2 - odd * inverse;
+  return inverse;
+}
+
+template <typename T>
+T UseElement(uint64_t use, int64_t i) {
+  return static_cast<T>(use >> (16 * i) & 0xffff);
+}
+
 }  // namespace
 
 template <typename T>
@@ -50,12 +75,19 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
       stddev_(table.init_stddev),
       random_key_(MakeRandomKey(initial.seed, RandomPurpose::kRowInit, HashName(table.name))),
       initial_slot_(initial.slot),
-      table_rows_(table.rows),
+      keys_(table.keys()),
+      keeps_use_(table.keeps_use),
       new_rows_(new_rows),
       partitions_(std::move(partitions)),
-      stride_(RowBytes(shape_, sizeof(T)) / static_cast<int64_t>(sizeof(T))) {
-  for (const int64_t p : partitions_.partitions()) {
-    if (p < table.rows) rows_ += (table.rows - p + kPartitions - 1) / kPartitions;
+      stride_(RowBytes(shape_, sizeof(T)) / static_cast<int64_t>(sizeof(T))),
+      stride_shift_(std::countr_zero(static_cast<uint64_t>(stride_))),
+      stride_inverse_(InverseOf(static_cast<uint64_t>(stride_) >> stride_shift_)) {
+  if (table.keyed) {
+    rows_ = MostRows(RowBytes(shape_, sizeof(T)));
+    slots_ = std::make_unique<KeySlots>(partitions_, rows_,
+                                        "keys of embedding table '" + table.name + "'");
+  } else {
+    for (const int64_t p : partitions_.partitions()) rows_ += keys_.RowsIn(p);
   }
   pages_ = ZeroPages(SizeProduct({rows_, RowBytes(shape_, sizeof(T))}),
                      "rows of embedding table '" + table.name + "'");
@@ -64,14 +96,32 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
   unpublished_ = ZeroPages(BitBytes(rows_), table.name);
   groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), table.name);
   records_ = ZeroPages(SizeProduct({rows_, record_bytes()}), table.name);
+  if (keeps_use_) uses_ = ZeroPages(SizeProduct({rows_, kWordBytes}), table.name);
 }
 
 template <typename T>
 int64_t RowStore<T>::IndexOf(int64_t key) const {
-  assert(key >= 0 && key < table_rows_);
+  assert(keys_.Contains(key));
+  if (slots_ != nullptr) {
+    const uint32_t slot = slots_->Find(key);
+    CHECK_NE(slot, KeySlots::kNone) << "no row of key " << KeyText(key);
+    return slot;
+  }
   const RowIndex index = partitions_.index();
-  assert(index.numbers == nullptr || index.numbers[key % kPartitions] >= 0);  // of this rank
+  assert(index.numbers == nullptr || index.numbers[keys_.PartitionOf(key)] >= 0);  // of this rank
   return index.IndexOf(key);
+}
+
+template <typename T>
+int64_t RowStore<T>::IndexOfRow(const T* row) const {
+  // An exact division by the stride: its odd part has an inverse modulo 2^64.
+  const auto offset = static_cast<uint64_t>(row - RowAt(0));
+  return static_cast<int64_t>((offset >> stride_shift_) * stride_inverse_);
+}
+
+template <typename T>
+int64_t RowStore<T>::KeyAt(int64_t index) const {
+  return slots_ != nullptr ? slots_->KeyAt(index) : partitions_.index().KeyAt(index);
 }
 
 template <typename T>
@@ -83,6 +133,10 @@ void RowStore<T>::MarkCreated(int64_t index) {
 
 template <typename T>
 void RowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
+  if (slots_ != nullptr) {
+    Find(keys, rows);
+    return CreateMissing(keys, rows, 0, 1);
+  }
   for (size_t i = 0; i < keys.size(); ++i) {
     const int64_t index = IndexOf(keys[i]);
     rows[i] = RowAt(index);
@@ -97,6 +151,19 @@ void RowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
 
 template <typename T>
 void RowStore<T>::Find(std::span<const int64_t> keys, T** rows) const {
+  if (slots_ != nullptr) {
+    std::array<uint32_t, kBlock> slots;
+    for (size_t begin = 0; begin < keys.size(); begin += kBlock) {
+      const size_t count = std::min<size_t>(kBlock, keys.size() - begin);
+      slots_->Find(keys.subspan(begin, count), slots.data());
+      for (size_t i = 0; i < count; ++i) {
+        T*& row = rows[begin + i];
+        row = slots[i] == KeySlots::kNone ? nullptr : RowAt(slots[i]);
+        __builtin_prefetch(row);
+      }
+    }
+    return;
+  }
   for (size_t i = 0; i < keys.size(); ++i) {
     const int64_t index = IndexOf(keys[i]);
     rows[i] = TestBit(present_, index) ? RowAt(index) : nullptr;
@@ -111,6 +178,12 @@ void RowStore<T>::MakeInitial(int64_t key, T* row) const {
 
 template <typename T>
 T* RowStore<T>::Claim(int64_t key, bool* created) {
+  if (slots_ != nullptr) {
+    const std::lock_guard lock(slots_->mutex(slots_->NumberOf(key)));
+    const uint32_t slot = slots_->Find(key);
+    *created = slot == KeySlots::kNone;
+    return *created ? NewRow(key) : RowAt(slot);
+  }
   const int64_t index = IndexOf(key);
   *created = !TestBit(present_, index);
   if (*created) MarkCreated(index);
@@ -120,11 +193,120 @@ T* RowStore<T>::Claim(int64_t key, bool* created) {
 template <typename T>
 void RowStore<T>::Clear() {
   constexpr char kWhat[] = "marks of an embedding table";
-  for (ZeroPages* pages : {&present_, &groups_, &records_})
+  for (ZeroPages* pages : {&present_, &groups_, &records_, &uses_})
     *pages = ZeroPages();  // before new ones
   present_ = ZeroPages(BitBytes(rows_), kWhat);
   groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), kWhat);
   records_ = ZeroPages(rows_ * record_bytes(), kWhat);
+  if (keeps_use_) uses_ = ZeroPages(rows_ * kWordBytes, kWhat);
+  if (slots_ != nullptr) slots_->Clear();
+}
+
+// ---- Keyed tables
+
+template <typename T>
+T* RowStore<T>::NewRow(int64_t key) {
+  const uint32_t slot = slots_->Insert(key);
+  MarkCreated(slot);
+  if (Records() != nullptr) {
+    KeySlots::Gone& gone = slots_->gone(slots_->NumberOf(key));
+    if (const auto returned = gone.find(static_cast<uint64_t>(key)); returned != gone.end()) {
+      Records()[slot] = returned->second;
+      gone.erase(returned);
+    }
+  }
+  return RowAt(slot);
+}
+
+template <typename T>
+void RowStore<T>::CreateMissing(std::span<const int64_t> keys, T** rows, int part, int parts) {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (rows[i] != nullptr || slots_->NumberOf(keys[i]) % parts != part) continue;
+    rows[i] = NewRow(keys[i]);
+    MakeInitial(keys[i], rows[i]);
+  }
+}
+
+template <typename T>
+void RowStore<T>::Remove(int64_t key) {
+  const int64_t number = slots_->NumberOf(key);
+  const std::lock_guard lock(slots_->mutex(number));
+  const uint32_t slot = slots_->Find(key);
+  if (slot == KeySlots::kNone) return;
+  for (const ZeroPages* bits : {&present_, &touched_, &unpublished_}) AssignBit(*bits, slot, false);
+  if (keeps_use_) Uses()[slot] = 0;
+  if (Records() != nullptr) {
+    const Digest record = std::exchange(Records()[slot], Digest());
+    if (record != Digest()) slots_->gone(number).emplace(static_cast<uint64_t>(key), record);
+  }
+  slots_->Remove(key);
+}
+
+template <typename T>
+void RowStore<T>::SetRowMarks(const ZeroPages& marks, std::span<T* const> rows) {
+  for (const T* row : rows) {
+    const int64_t index = IndexOfRow(row);
+    if (!TestBit(marks, index)) AssignBit(marks, index, true);
+  }
+}
+
+template <typename T>
+void RowStore<T>::TouchRows(std::span<T* const> rows) {
+  SetRowMarks(touched_, rows);
+}
+
+template <typename T>
+void RowStore<T>::MarkRowsUnpublished(std::span<T* const> rows) {
+  SetRowMarks(unpublished_, rows);
+}
+
+template <typename T>
+void RowStore<T>::UseRows(const RowRules& rules, std::span<T* const> rows, const uint32_t* counts,
+                          int64_t step) {
+  constexpr size_t kLookAhead = 8;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    __builtin_prefetch(Uses() + IndexOfRow(rows[std::min(i + kLookAhead, rows.size() - 1)]), 1);
+    uint64_t& use = Uses()[IndexOfRow(rows[i])];
+    use = UseAfter(rules, use, counts == nullptr ? 1 : counts[i], step);
+  }
+}
+
+template <typename T>
+void RowStore<T>::SetUse(const T* row, const T* elements) {
+  uint64_t use = 0;
+  for (int64_t i = 0; i < kUseElements; ++i) {
+    use |= static_cast<uint64_t>(elements[i]) << (16 * i);
+  }
+  Uses()[IndexOfRow(row)] = use;
+}
+
+template <typename T>
+void RowStore<T>::ForEachScore(const RowRules& rules, int64_t step, int part, int parts,
+                               const std::function<void(int64_t key, uint64_t score)>& fn) const {
+  const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
+  ForEachIndex(RowSet::kAll, {words.begin * kWordBits, words.end * kWordBits}, [&](int64_t index) {
+    const uint64_t score =
+        rules.policy == RowRules::Policy::kL2
+            ? std::bit_cast<uint64_t>(static_cast<double>(SumOfSquares(RowAt(index), shape_.width)))
+            : ScoreOfUse(rules, Uses()[index], step);
+    fn(KeyAt(index), score);
+  });
+}
+
+template <typename T>
+void RowStore<T>::ForEachGone(const Range& partitions,
+                              const std::function<void(int64_t key)>& fn) const {
+  const Range numbers = slots_->NumbersIn(partitions);
+  for (int64_t n = numbers.begin; n < numbers.end; ++n) {
+    for (const auto& [key, record] : slots_->gone(n)) fn(static_cast<int64_t>(key));
+  }
+}
+
+template <typename T>
+void RowStore<T>::CountLive(int64_t* counts) const {
+  for (int64_t n = 0; n < slots_->partitions(); ++n) {
+    counts[slots_->PartitionAt(n)] += slots_->CountOf(n);
+  }
 }
 
 // ---- Touched rows
@@ -145,7 +327,7 @@ void RowStore<T>::SetMarks(const ZeroPages& marks, std::span<const int64_t> keys
 
 template <typename T>
 void RowStore<T>::ClearMarks(const ZeroPages& marks) {
-  ForEachGroup({0, rows_}, [&marks](const Range& group) {
+  ForEachGroup({0, extent()}, [&marks](const Range& group) {
     const int64_t begin = group.begin / kWordBits;
     std::fill(Words(marks) + begin, Words(marks) + BitBytes(group.end) / kWordBytes, 0);
   });
@@ -159,6 +341,7 @@ void RowStore<T>::Touch(std::span<const int64_t> keys) {
 template <typename T>
 void RowStore<T>::ForgetTouched() {
   ClearMarks(touched_);
+  for (int64_t n = 0; slots_ != nullptr && n < slots_->partitions(); ++n) slots_->gone(n).clear();
 }
 
 template <typename T>
@@ -179,9 +362,14 @@ void RowStore<T>::SetRecord(int64_t key, const Digest& record) {
 
 template <typename T>
 void RowStore<T>::AddRecords(RowSet set, int part, int parts, Digest* digest) const {
-  const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
+  const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
   ForEachIndex(set, {words.begin * kWordBits, words.end * kWordBits},
                [&](int64_t index) { digest->Merge(Records()[index]); });
+  if (slots_ == nullptr || (set != RowSet::kAll && set != RowSet::kTouched)) return;
+  const Range numbers = PartOf(part, parts, slots_->partitions());
+  for (int64_t n = numbers.begin; n < numbers.end; ++n) {
+    for (const auto& [key, record] : slots_->gone(n)) digest->Merge(record);
+  }
 }
 
 // ---- Visits
@@ -239,28 +427,57 @@ void RowStore<T>::ForEachBit(RowSet set, const Range& indexes, const Fn& fn) con
 }
 
 template <typename T>
+class RowStore<T>::Block {
+ public:
+  using Fn = std::function<void(std::span<const int64_t> keys, T* const* rows)>;
+  Block(const RowStore& store, const Fn& fn) : store_(store), fn_(fn) {
+    if (store.keeps_use_) copies_.resize(kBlock * store.visited_elements());
+  }
+
+  void Add(int64_t key, int64_t index) {
+    keys_[filled_] = key;
+    rows_[filled_] = store_.keeps_use_ ? Copy(index) : store_.RowAt(index);
+    if (++filled_ == kBlock) Flush();
+  }
+  void Flush() {
+    if (filled_ > 0) fn_(std::span(keys_.data(), filled_), rows_.data());
+    filled_ = 0;
+  }
+
+ private:
+  T* Copy(int64_t index) {
+    T* const copy = copies_.data() + filled_ * store_.visited_elements();
+    T* const use = std::copy_n(store_.RowAt(index), store_.shape_.elements(), copy);
+    for (int64_t i = 0; i < kUseElements; ++i) use[i] = UseElement<T>(store_.Uses()[index], i);
+    return copy;
+  }
+
+  const RowStore& store_;
+  const Fn& fn_;
+  std::vector<T> copies_;
+  std::array<int64_t, kBlock> keys_;
+  std::array<T*, kBlock> rows_;
+  int64_t filled_ = 0;
+};
+
+template <typename T>
 void RowStore<T>::ForEachBlock(
     RowSet set, int part, int parts,
     const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
-  std::array<int64_t, kBlock> keys;
-  std::array<T*, kBlock> rows;
-  int64_t filled = 0;
-  const auto flush = [&] {
-    if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
-    filled = 0;
-  };
-  const RowIndex row_index = partitions_.index();
-  const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
-  ForEachIndex(set, {words.begin * kWordBits, words.end * kWordBits}, [&](int64_t index) {
-    keys[filled] = row_index.KeyAt(index);
-    rows[filled] = RowAt(index);
-    if (++filled == kBlock) flush();
-  });
-  flush();
+  Block block(*this, fn);
+  const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
+  ForEachIndex(set, {words.begin * kWordBits, words.end * kWordBits},
+               [&](int64_t index) { block.Add(KeyAt(index), index); });
+  block.Flush();
 }
 
 template <typename T>
 void RowStore<T>::CountRows(RowSet set, int part, int parts, int64_t* counts) const {
+  if (slots_ != nullptr) {
+    const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
+    return ForEachIndex(set, {words.begin * kWordBits, words.end * kWordBits},
+                        [&](int64_t index) { ++counts[keys_.PartitionOf(KeyAt(index))]; });
+  }
   const RowIndex row_index = partitions_.index();
   const int64_t count = row_index.count;
   const Range words = PartOf(part, parts, BitBytes(rows_) / kWordBytes);
@@ -284,24 +501,38 @@ void RowStore<T>::ForEachOfPartitions(
   const RowIndex row_index = partitions_.index();
   const int64_t count = row_index.count;
   const Range numbers = partitions_.NumbersIn(partitions);
-  std::array<int64_t, kBlock> keys;
-  std::array<T*, kBlock> rows;
-  int64_t filled = 0;
+  Block block(*this, fn);
+  if (slots_ != nullptr) {
+    std::vector<std::pair<uint64_t, uint32_t>> entries;
+    for (int64_t n = numbers.begin; n < numbers.end; ++n) {
+      entries.clear();
+      slots_->ForEachOf(n, [&](int64_t key, uint32_t slot) {
+        if (WordOf(set, slot / kWordBits) >> (slot % kWordBits) & 1)
+          entries.emplace_back(key, slot);
+      });
+      std::sort(entries.begin(), entries.end());
+      for (const auto& [key, slot] : entries) block.Add(static_cast<int64_t>(key), slot);
+    }
+    return block.Flush();
+  }
   ForEachGroup({0, rows_}, [&](const Range& group) {
     for (int64_t quotient = group.begin / count; quotient * count < group.end; ++quotient) {
       const int64_t first = quotient * count;
       const Range indexes = {std::max(first + numbers.begin, group.begin),
                              std::min(first + numbers.end, group.end)};
       ForEachBit(set, indexes, [&](int64_t index) {
-        keys[filled] = row_index.KeyOf(quotient, index - first);
-        rows[filled] = RowAt(index);
-        if (++filled < kBlock) return;
-        fn(std::span(keys.data(), filled), rows.data());
-        filled = 0;
+        block.Add(row_index.KeyOf(quotient, index - first), index);
       });
     }
   });
-  if (filled > 0) fn(std::span(keys.data(), filled), rows.data());
+  block.Flush();
+}
+
+template <typename T>
+int64_t RowStore<T>::memory_bytes() const {
+  const int64_t row = stride_ * static_cast<int64_t>(sizeof(T)) + record_bytes();
+  if (slots_ == nullptr) return rows_ * row;
+  return extent() * (row + (keeps_use_ ? kWordBytes : 0)) + slots_->memory_bytes();
 }
 
 template class RowStore<float>;

@@ -4,12 +4,16 @@
 #include <bit>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/base/digest.h"
 #include "core/base/leaves.h"
+#include "embedding/key_slots.h"
+#include "embedding/key_space.h"
 #include "embedding/row_index.h"
+#include "embedding/row_rules.h"
 #include "embedding/table.h"
 #include "embedding/zero_pages.h"
 
@@ -31,11 +35,17 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-// The rows of one table on one rank, in one array, for the partitions that the rank stores
-// (row_index.h). A row comes into being, with its initial values, when it is first created; its
-// address holds until the store is destroyed. Address space for all rows is taken at once, memory
-// as rows are created. The time of every call, visits included, follows the rows that exist, not
-// those that there is room for.
+// The rows of one table on one rank, in one array, for the partitions that the rank stores. A row's
+// index is that of its key (row_index.h) or, in a keyed table, the slot that its key was given
+// (key_slots.h). A row comes into being, with its initial values, when it is first created; its
+// address holds until it is removed or the store is destroyed. Address space for all rows is taken
+// at once (a keyed table: for those that the host's memory holds), memory as rows are created. The
+// time of every call, visits included, follows the rows that exist, not those that there is room
+// for.
+//
+// Rows of a keyed table may be removed, and may have a use (TableSpec::keeps_use). Visits then hand
+// out copies of rows with kUseElements more elements. The keys of rows that were removed are *gone*
+// until marks of touched rows are cleared, if the removed row had a record.
 //
 // Every row is marked touched or untouched, and published or unpublished; the caller decides when
 // marks are cleared. If new rows
@@ -45,7 +55,8 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 // Initial values: weights normal with the table's stddev, a pure function of (seed, table name,
 // key, column); slots constant.
 //
-// Thread-safety: calls for different keys may run together; visits exclude creation.
+// Thread-safety: calls for different keys may run together, but in a keyed table nothing may run
+// beside FindOrCreate and only other parts beside CreateMissing; visits exclude creation.
 template <typename T>
 class RowStore {
  public:
@@ -57,6 +68,7 @@ class RowStore {
   // The mark of a row when it is created.
   enum class NewRows { kUntouched, kTouched };
   static constexpr int64_t kRecordBytes = sizeof(Digest);
+
   // partitions: the partitions that this rank stores, ascending.
   RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
            const Initial& initial, NewRows new_rows = NewRows::kUntouched);
@@ -65,6 +77,9 @@ class RowStore {
   void FindOrCreate(std::span<const int64_t> keys, T** rows);
   // Sets rows[i] to the row of keys[i], or to nullptr if it does not exist.
   void Find(std::span<const int64_t> keys, T** rows) const;
+  // Keyed tables: creates the rows that Find did not find (rows[i] is null), those of part `part`
+  // of `parts` of the partitions.
+  void CreateMissing(std::span<const int64_t> keys, T** rows, int part, int parts);
   // Writes the initial values of a row (weights and slots) to `row` without creating it.
   void MakeInitial(int64_t key, T* row) const;
   // Returns the row of a key for the caller to fill in. If *created is true, its values are
@@ -74,10 +89,29 @@ class RowStore {
   // row is touched.
   void Clear();
 
+  // Keyed tables: removes the row of a key, if it exists.
+  void Remove(int64_t key);
+  // Keyed tables: the same marks as Touch and MarkUnpublished, by the rows that Find gave.
+  void TouchRows(std::span<T* const> rows);
+  void MarkRowsUnpublished(std::span<T* const> rows);
+  // Sets the uses of rows after a step that used them. counts[i]: how often the key of rows[i]
+  // occurred; null if the rules do not count. REQUIRES: keeps_use.
+  void UseRows(const RowRules& rules, std::span<T* const> rows, const uint32_t* counts,
+               int64_t step);
+  // Reads the use of a row that Claim returned from kUseElements elements.
+  void SetUse(const T* row, const T* elements);
+  // Calls fn(key, score) for the rows of part `part` of `parts`.
+  void ForEachScore(const RowRules& rules, int64_t step, int part, int parts,
+                    const std::function<void(int64_t key, uint64_t score)>& fn) const;
+  // Calls fn(key) for the gone keys of the partitions, in order of (partition, key).
+  void ForEachGone(const Range& partitions, const std::function<void(int64_t key)>& fn) const;
+  // Returns the rows that exist, by partition, among the partitions stored. REQUIRES: keyed.
+  void CountLive(int64_t* counts) const;
+
   void SetTouched(int64_t key, bool touched);
   // Marks existing rows as touched.
   void Touch(std::span<const int64_t> keys);
-  // Marks all rows as untouched.
+  // Marks all rows as untouched, and forgets gone keys.
   void ForgetTouched();
   // Do the same with the other mark.
   void MarkUnpublished(std::span<const int64_t> keys);
@@ -85,7 +119,8 @@ class RowStore {
 
   // REQUIRES: NewRows::kTouched.
   void SetRecord(int64_t key, const Digest& record);
-  // Adds the records of the rows of part `part` of `parts`.
+  // Adds the records of the rows of part `part` of `parts`; with kAll and kTouched, of gone keys
+  // too.
   void AddRecords(RowSet set, int part, int parts, Digest* digest) const;
 
   // Visits the rows of part `part` of `parts` in blocks: keys[i] has row rows[i].
@@ -94,18 +129,31 @@ class RowStore {
       const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const;
   // Adds the rows of part `part` of `parts` to counts[partition of the key].
   void CountRows(RowSet set, int part, int parts, int64_t* counts) const;
-  // Visits the rows of the partitions [begin, end) in blocks, keys ascending.
+  // Visits the rows of the partitions [begin, end) in blocks, keys ascending within a partition.
   void ForEachOfPartitions(
       RowSet set, const Range& partitions,
       const std::function<void(std::span<const int64_t> keys, T* const* rows)>& fn) const;
 
-  // Returns the bytes of memory when every row exists.
-  int64_t memory_bytes() const {
-    return rows_ * (stride_ * static_cast<int64_t>(sizeof(T)) + record_bytes());
-  }
+  // Returns the elements of a row that a visit hands out.
+  int64_t visited_elements() const { return shape_.elements() + (keeps_use_ ? kUseElements : 0); }
+
+  // Returns the bytes of memory when every row of an array exists, or of a keyed table's rows and
+  // keys now.
+  int64_t memory_bytes() const;
 
  private:
+  // Fills blocks of rows for a visit.
+  class Block;
+
   int64_t IndexOf(int64_t key) const;
+  int64_t IndexOfRow(const T* row) const;
+  // Returns the indexes below which all rows lie.
+  int64_t extent() const { return slots_ == nullptr ? rows_ : slots_->slots_used(); }
+  int64_t KeyAt(int64_t index) const;
+  // Gives a new key of a keyed table a row without values.
+  T* NewRow(int64_t key);
+  void SetRowMarks(const ZeroPages& marks, std::span<T* const> rows);
+  uint64_t* Uses() const { return static_cast<uint64_t*>(uses_.data()); }
   void MarkCreated(int64_t index);
   void SetMarks(const ZeroPages& marks, std::span<const int64_t> keys);
   void ClearMarks(const ZeroPages& marks);
@@ -130,18 +178,23 @@ class RowStore {
   double stddev_;
   uint64_t random_key_;
   T initial_slot_;
-  int64_t table_rows_;
+  KeySpace keys_;
+  bool keeps_use_;
   NewRows new_rows_;
   StoredPartitions partitions_;
   int64_t rows_ = 0;
   int64_t stride_;  // elements from one row to the next
+  int stride_shift_;
+  uint64_t stride_inverse_;  // of its odd part, modulo 2^64
 
   ZeroPages pages_;
-  ZeroPages present_;      // one bit a row
-  ZeroPages touched_;      // one bit a row; set only for existing rows
-  ZeroPages unpublished_;  // likewise
-  ZeroPages groups_;       // one bit a group of rows: whether one of them may exist
-  ZeroPages records_;      // a Digest a row, or nothing at all
+  ZeroPages present_;                // one bit a row
+  ZeroPages touched_;                // one bit a row; set only for existing rows
+  ZeroPages unpublished_;            // likewise
+  ZeroPages groups_;                 // one bit a group of rows: whether one of them may exist
+  ZeroPages records_;                // a Digest a row, or nothing at all
+  ZeroPages uses_;                   // 64 bits a row, or nothing at all
+  std::unique_ptr<KeySlots> slots_;  // of a keyed table, else null
 };
 
 }  // namespace elastor

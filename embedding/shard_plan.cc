@@ -15,9 +15,9 @@ namespace {
 // ranks, and sending all its gradients to everybody costs next to nothing.
 constexpr int64_t kReplicatedElements = 4096;
 
-// Keys of `partition` among the keys [0, rows).
-int64_t RowsInPartition(int64_t rows, int64_t partition) {
-  return (rows - partition + kPartitions - 1) / kPartitions;
+// Rows of a partition, where a keyed table holds its capacity evenly.
+int64_t RowsInPartition(const TableSpec& table, int64_t partition) {
+  return KeySpace{.rows = table.rows}.RowsIn(partition);
 }
 
 int64_t Elements(const TableSpec& table) { return SizeProduct({table.rows, table.width}); }
@@ -29,7 +29,7 @@ std::string Mebibytes(int64_t bytes) {
 }
 
 Status CheckTable(const TableSpec& table, int64_t bytes_per_row) {
-  if (table.rows < 1 || table.width < 1) {
+  if (table.rows < (table.keyed ? 0 : 1) || table.width < 1) {
     return UserError("embedding table '" + table.name +
                      "': expected rows >= 1 and width >= 1, found " + std::to_string(table.rows) +
                      " rows of width " + std::to_string(table.width));
@@ -74,7 +74,8 @@ void ShardPlan::DealPartitions() {
       owners_[t * kPartitions + p] = owner;
       if (++owner == ranks_) owner = 0;
     }
-    first = (first + std::min(tables_[t].rows, kPartitions)) % ranks_;
+    const int64_t partitions = tables_[t].keyed ? kPartitions : tables_[t].rows;
+    first = (first + std::min(partitions, kPartitions)) % ranks_;
   }
 }
 
@@ -139,7 +140,7 @@ int64_t ShardPlan::RowsOnRank(int table, int rank) const {
   if (replicated_[table] || ranks_ == 1) return rows;
   int64_t sum = 0;
   for (int64_t p = 0; p < std::min(rows, kPartitions); ++p) {
-    if (Owner(table, p) == rank) sum += RowsInPartition(rows, p);
+    if (Owner(table, p) == rank) sum += RowsInPartition(tables_[table], p);
   }
   return sum;
 }
@@ -153,7 +154,7 @@ std::vector<int64_t> ShardPlan::BytesOfRanks() const {
     }
     const int64_t rows = tables_[t].rows;
     for (int64_t p = 0; p < std::min(rows, kPartitions); ++p) {
-      AddSize(SizeProduct({RowsInPartition(rows, p), bytes_per_row_[t]}),
+      AddSize(SizeProduct({RowsInPartition(tables_[t], p), bytes_per_row_[t]}),
               &bytes[owners_[t * kPartitions + p]]);
     }
   }
@@ -177,8 +178,9 @@ std::string ShardPlan::ToString() const {
       << "  placement\n";
   for (size_t t = 0; t < tables_.size(); ++t) {
     out << std::left << std::setw(name) << tables_[t].name << std::right << std::setw(15)
-        << tables_[t].rows << std::setw(7) << tables_[t].width << std::setw(15)
-        << Mebibytes(BytesOf(t)) << "  " << PlacementOf(static_cast<int>(t)) << "\n";
+        << (tables_[t].keyed && tables_[t].rows == 0 ? "no limit" : std::to_string(tables_[t].rows))
+        << std::setw(7) << tables_[t].width << std::setw(15) << Mebibytes(BytesOf(t)) << "  "
+        << PlacementOf(static_cast<int>(t)) << (tables_[t].keyed ? ", keyed" : "") << "\n";
   }
   const std::vector<int64_t> bytes = BytesOfRanks();
   // Neighbours that show the same size share a line: a plan for 1,024 ranks stays readable.

@@ -7,13 +7,10 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "embedding/key_space.h"
 #include "embedding/table.h"
 
 namespace elastor {
-
-// Every table is cut into 4,096 fixed logical partitions; key k belongs to partition k % 4096.
-// Checkpoints, resharding and digests work by partition, so they do not depend on the ranks.
-inline constexpr int64_t kPartitions = 4096;
 
 enum class PlanKind {
   kRowWise,     // partitions of every table dealt round robin to the ranks
@@ -54,7 +51,8 @@ class ShardPlan {
   }
   // Returns the partitions of a table that `rank` stores, ascending.
   std::vector<int32_t> PartitionsOnRank(int table, int rank) const;
-  // Returns the number of rows of `table` that `rank` stores (a replicated table in full).
+  // Returns the number of rows of `table` that `rank` stores (a replicated table in full). A keyed
+  // table counts with an even share of its capacity.
   int64_t RowsOnRank(int table, int rank) const;
   // Returns the bytes of embedding memory of every rank; kMostSize (core/base/sizes.h) for more.
   std::vector<int64_t> BytesOfRanks() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "core/base/leaves.h"
@@ -15,6 +16,7 @@
 #include "embedding/occurrence_sum.h"
 #include "embedding/owned_tables.h"
 #include "embedding/row_math.h"
+#include "embedding/row_pass.h"
 
 namespace elastor {
 namespace {
@@ -74,6 +76,7 @@ struct ShardedEmbedding<T>::Impl {
   ThreadPool* const pool;
   const int rank;
   OwnedTables<T> tables;
+  std::vector<typename EmbeddingState<T>::KeyedTable> keyed;
 };
 
 template <typename T>
@@ -87,6 +90,9 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
       rank(communicator->rank()),
       tables(&layout, options, plan, rank, pool) {
   CHECK_EQ(plan->ranks(), communicator->size());
+  for (int t = 0; t < static_cast<int>(layout.tables()); ++t) {
+    if (layout.table(t).keyed) keyed.push_back({.table = t});
+  }
 }
 
 // ---- Rows
@@ -292,6 +298,54 @@ void ShardedEmbedding<T>::Update(double scale, double learning_rate, int64_t ste
   state->stage = Stage::kNone;
 }
 
+// ---- Rules of keyed tables
+
+template <typename T>
+std::vector<int64_t> ShardedEmbedding<T>::CountKeyedRows(const Routing& routing) const {
+  std::vector<int64_t> counts;
+  for (const auto& keyed : impl_->keyed) {
+    counts.push_back(impl_->tables.LiveRows(keyed.table));
+    counts.push_back(impl_->tables.PrimaryKeys(routing.state_->route, keyed.table));
+    counts.push_back(impl_->tables.CreatedRows(keyed.table));
+  }
+  return counts;
+}
+
+template <typename T>
+Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> sums) {
+  for (auto& keyed : impl_->keyed) {
+    const TableSpec& table = impl_->layout.table(keyed.table);
+    const RowRules& rules = table.rules;
+    const int64_t needed = sums[1];
+    keyed = {keyed.table, sums[0], sums[2], 0};
+    sums = sums.subspan(3);
+    const auto refuse = [&](const std::string& found) {
+      return UserError("embedding.tables: table '" + table.name + "' has the capacity of " +
+                       std::to_string(rules.capacity) + " rows; " + found);
+    };
+    if (rules.capacity > 0 && needed > rules.capacity) {
+      return refuse("the batch of step " + std::to_string(step) + " has " + std::to_string(needed) +
+                    " keys; raise capacity or lower training.batch_size");
+    }
+    const bool full = rules.capacity > 0 && keyed.rows > rules.capacity;
+    if (full && !rules.evicts_when_full) {
+      return refuse("step " + std::to_string(step) + " needs " + std::to_string(keyed.rows) +
+                    "; raise capacity, or set an eviction and on_full: EVICT");
+    }
+    const bool due = rules.evict_every_steps > 0 && step % rules.evict_every_steps == 0;
+    if (!full && !due) continue;
+    ELASTOR_ASSIGN_OR_RETURN(keyed.evicted, EvictRows(keyed.table, rules, step, keyed.rows, full,
+                                                      &impl_->tables, impl_->communicator));
+    keyed.rows -= keyed.evicted;
+  }
+  return OkStatus();
+}
+
+template <typename T>
+std::vector<typename EmbeddingState<T>::KeyedTable> ShardedEmbedding<T>::keyed_tables() const {
+  return impl_->keyed;
+}
+
 template <typename T>
 void ShardedEmbedding<T>::AddToDigest(Digest* digest) const {
   impl_->tables.AddToDigest(digest);
@@ -306,6 +360,11 @@ void ShardedEmbedding<T>::ForEachRow(
 template <typename T>
 void ShardedEmbedding<T>::SetRow(int table, int64_t key, const T* weights, const T* slots) {
   impl_->tables.SetRow(table, key, weights, slots);
+}
+
+template <typename T>
+void ShardedEmbedding<T>::RemoveRow(int table, int64_t key) {
+  impl_->tables.RemoveRow(table, key);
 }
 
 template <typename T>

@@ -98,6 +98,14 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // from 1.
   void Update(double scale, double learning_rate, int64_t step, Routing* routing);
 
+  // Returns, for every keyed table after Lookup(kTrain), counts of this rank: rows, keys of the
+  // batch, rows that the lookup created. The caller adds them up over the ranks for ApplyRules.
+  std::vector<int64_t> CountKeyedRows(const Routing& routing) const;
+  // Removes, after Update of the same step, the rows that the tables' rules say. Collective. sums:
+  // CountKeyedRows over all ranks. User error, on all ranks, when a table is full or too small for
+  // the batch.
+  Status ApplyRules(int64_t step, std::span<const int64_t> sums);
+
   // Marks the rows of the routed ids as unpublished, as Update does. REQUIRES: track_unpublished.
   void MarkUnpublished(const Routing& routing);
 
@@ -108,6 +116,7 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   void ForEachRow(const std::function<void(int table, int64_t key, const T* weights,
                                            const T* slots)>& fn) const override;
   void SetRow(int table, int64_t key, const T* weights, const T* slots) override;
+  void RemoveRow(int table, int64_t key) override;
   void ForgetRows() override;
   bool Owns(int table, int64_t partition) const override;
   std::vector<int64_t> CountRows(int table) const override;
@@ -118,6 +127,7 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   MarkedRows<T>* unpublished() override;
   OptimizerKind optimizer_kind() const override;
   ThreadPool* pool() const override;
+  std::vector<typename EmbeddingState<T>::KeyedTable> keyed_tables() const override;
   int64_t memory_bytes() const override;
 
  private:

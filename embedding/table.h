@@ -7,16 +7,30 @@
 #include <string>
 #include <vector>
 
+#include "embedding/key_space.h"
+#include "embedding/row_rules.h"
+
 namespace elastor {
 
 enum class Pooling { kSum, kMean };
 
-// One embedding table. Keys are 64-bit; a dense table has keys [0, rows).
+inline constexpr int64_t kUseElements = 4;
+
+// One embedding table: an array, or rows that are found by any 64-bit key (key_space.h).
 struct TableSpec {
   std::string name;
+  // Of an array: its rows. Of a keyed table: its capacity, the rows on all ranks together; 0: no
+  // limit.
   int64_t rows = 0;
   int64_t width = 0;  // elements of a row
   double init_stddev = 1e-4;
+  bool keyed = false;
+  // Whether every row of a keyed table has a number of 64 bits that tells of its use
+  // (row_rules.h). Behind the slots it takes kUseElements elements of 16 bits, the lowest first.
+  bool keeps_use = false;
+  RowRules rules = {};  // of a keyed table
+
+  KeySpace keys() const { return {keyed, keyed ? 0 : rows}; }
 };
 
 // A set of a table's initialised rows: all, those marked as touched, the others, or those marked as

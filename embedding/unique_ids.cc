@@ -106,7 +106,7 @@ void UniqueIds::SizeColumns(const SparseBatch& batch) {
 }
 
 bool UniqueIds::FillColumn(const SparseBatch& batch, int64_t t) {
-  const auto limit = static_cast<uint64_t>(layout_->table(t).rows);
+  const uint64_t last = layout_->table(t).keys().last();
   bool inside = true;
   if (single_id_bags_) {
     for (const int64_t f : layout_->fields_of_table(t)) {
@@ -114,7 +114,7 @@ bool UniqueIds::FillColumn(const SparseBatch& batch, int64_t t) {
       int64_t* to = column_ids_.data() + column_of_field_[f];
       for (int64_t row = 0; row < batch.rows; ++row, id += batch.fields, to += step_of_field_[f]) {
         *to = *id;
-        inside &= static_cast<uint64_t>(*id) < limit;
+        inside &= static_cast<uint64_t>(*id) <= last;
       }
     }
     return inside;
@@ -127,7 +127,7 @@ bool UniqueIds::FillColumn(const SparseBatch& batch, int64_t t) {
                                      static_cast<uint32_t>(offset[1] - offset[0])};
       for (int64_t i = offset[0]; i < offset[1]; ++i) {
         column_ids_[position++] = batch.ids[i];
-        inside &= static_cast<uint64_t>(batch.ids[i]) < limit;
+        inside &= static_cast<uint64_t>(batch.ids[i]) <= last;
       }
     }
   }
@@ -180,8 +180,8 @@ void UniqueIds::ListOccurrences(const SparseBatch& batch, int64_t t) {
 // The first in the order of the batch; of single-id bags, in the first field that has one.
 Status UniqueIds::FirstBadId(const SparseBatch& batch) const {
   const auto check = [&](int64_t f, int64_t id) {
-    const int64_t rows = layout_->table(layout_->field(f).table).rows;
-    return id >= 0 && id < rows ? OkStatus() : layout_->IdOutsideTable(f, id);
+    const KeySpace keys = layout_->table(layout_->field(f).table).keys();
+    return keys.Contains(id) ? OkStatus() : layout_->IdOutsideTable(f, id);
   };
   if (batch.offsets.empty()) {
     for (int64_t f = 0; f < batch.fields; ++f) {

@@ -41,8 +41,9 @@ __global__ void __launch_bounds__(kThreads)
     atomicMax(reinterpret_cast<unsigned long long*>(&counts[kBadOccurrence]),
               static_cast<unsigned long long>(INT32_MAX - BadOrder(batch, o)));
   }
-  const int owner =
-      batch.owners == nullptr ? 0 : batch.owners[field.table * kPartitions + id % kPartitions];
+  const int owner = batch.owners == nullptr
+                        ? 0
+                        : batch.owners[field.table * kPartitions + RowIndex::PartitionOf(id)];
   keys.Set(o, batch.format.Make(owner, field.table, id));
   values[o] = static_cast<uint32_t>(o);
 }

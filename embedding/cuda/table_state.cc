@@ -36,9 +36,9 @@ TableState::TableState(const EmbeddingLayout* layout, const ShardPlan* plan, int
 // ---- Writing
 
 void TableState::SetRow(int table, int64_t key, const float* weights, const float* slots) {
-  CHECK(key >= 0 && key < layout_->table(table).rows)
+  CHECK(layout_->table(table).keys().Contains(key))
       << layout_->table(table).name << ": no row " << key;
-  if (!Owns(table, key % kPartitions)) return;
+  if (!Owns(table, RowIndex::PartitionOf(key))) return;
   const TableView& view = tables_->view(table);
   const int64_t length = view.width + view.slots;
   const std::lock_guard lock(mutex_);

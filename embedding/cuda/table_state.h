@@ -56,7 +56,7 @@ class TableState {
 
   bool Owns(int table, int64_t partition) const { return plan_->Stores(table, partition, rank_); }
   bool HasPrimary(int table, int64_t key) const {
-    return plan_->PrimaryRank(table, key % kPartitions) == rank_;
+    return plan_->PrimaryRank(table, RowIndex::PartitionOf(key)) == rank_;
   }
   bool Present(int64_t t, int64_t index) const {
     return (present_[tables_->first_word(t) + index / 32] >> (index % 32)) & 1;

@@ -26,7 +26,7 @@ struct TableView {
   ELASTOR_HOST_DEVICE float* RowAt(int64_t index) const { return rows + index * stride; }
   // Whether `rank` has the primary replica of a row, as ShardPlan::PrimaryRank says.
   ELASTOR_HOST_DEVICE bool HasPrimary(int64_t key, int rank, int ranks) const {
-    return !replicated || key % kPartitions % ranks == rank;
+    return !replicated || RowIndex::PartitionOf(key) % ranks == rank;
   }
 };
 

@@ -2,8 +2,11 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
+#include <vector>
 
 #include "core/base/random.h"
 #include "gtest/gtest.h"
@@ -274,6 +277,98 @@ TEST(RowStore, CostFollowsTheRowsThatAreThere) {
   store.ForEachBlock(RowSet::kAll, 0, 1, visit);
   EXPECT_EQ(found.size(), 0u);
   EXPECT_LT(faults() - before, 100'000);
+}
+
+// ---- Keyed tables
+
+// Against a map, with keys that come and go: chains are moved up, tables grow, slots are used
+// again.
+TEST(KeySlots, FindsWhatAMapFinds) {
+  for (const std::vector<int32_t>& partitions : {std::vector<int32_t>{3, 700}, AllPartitions()}) {
+    KeySlots slots(StoredPartitions(partitions), 5000, "keys");
+    std::map<int64_t, uint32_t> want;
+    std::vector<int64_t> keys;
+    for (int64_t i = 0; keys.size() < 4000; ++i) {
+      const int64_t key = i * 3 - 9000;  // negative: beyond 2^63
+      const KeySpace space = {.keyed = true};
+      if (std::ranges::count(partitions, space.PartitionOf(key)) > 0) keys.push_back(key);
+    }
+    for (uint32_t i = 0; i < 20000; ++i) {
+      const int64_t key = keys[Philox(1, {i, 0, 0, 0})[0] % keys.size()];
+      const uint32_t slot = slots.Find(key);
+      ASSERT_EQ(slot, want.contains(key) ? want[key] : KeySlots::kNone) << i;
+      if (slot == KeySlots::kNone) {
+        want[key] = slots.Insert(key);
+        ASSERT_EQ(slots.KeyAt(want[key]), key);
+      } else if (Philox(2, {i, 0, 0, 0})[0] % 3 == 0) {
+        slots.Remove(key);
+        want.erase(key);
+      }
+    }
+    EXPECT_EQ(slots.size(), static_cast<int64_t>(want.size()));
+    std::vector<uint32_t> found(keys.size());
+    slots.Find(keys, found.data());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      EXPECT_EQ(found[i], want.contains(keys[i]) ? want[keys[i]] : KeySlots::kNone);
+    }
+    std::map<int64_t, uint32_t> listed;
+    for (int64_t n = 0; n < slots.partitions(); ++n) {
+      slots.ForEachOf(n, [&](int64_t key, uint32_t slot) { listed[key] = slot; });
+    }
+    EXPECT_EQ(listed, want);
+    EXPECT_LE(slots.slots_used(), 4000);
+  }
+}
+
+// A row that left begins anew, its slot does not show what was there, and its key is gone until
+// touched rows are forgotten; one that was born and left in between never shows.
+TEST(RowStore, RemovedRowsOfAKeyedTable) {
+  TableSpec table = {"t", 0, 5, 0.5};
+  table.keyed = table.keeps_use = true;
+  using Store = RowStore<float>;
+  Store store(table, 2, AllPartitions(), {7, 0.25f}, Store::NewRows::kTouched);
+  const int64_t old_key = -5, young = 3, returning = 4;
+  const auto create = [&](int64_t key) {
+    float* row;
+    store.FindOrCreate({&key, 1}, &row);
+    return row;
+  };
+  const auto gone = [&] {
+    std::vector<int64_t> keys;
+    store.ForEachGone({0, kPartitions}, [&](int64_t key) { keys.push_back(key); });
+    return keys;
+  };
+  create(old_key);
+  create(returning);
+  Digest record, all, kept;
+  record.Add("row", 1, nullptr, 0);
+  store.ForgetTouched();
+  store.SetRecord(old_key, record);
+  store.SetRecord(returning, record);
+  store.AddRecords(RowSet::kAll, 0, 1, &all);
+  store.Remove(old_key);
+  store.Remove(returning);
+  float* const row = create(young);
+  std::fill_n(row, 7, 42.0f);
+  store.UseRows({.policy = RowRules::Policy::kLru}, {&row, 1}, nullptr, 9);
+  store.Remove(young);
+  const float* const again = create(returning);
+  float want[7];
+  store.MakeInitial(returning, want);
+  EXPECT_TRUE(std::equal(want, want + 7, again));
+  EXPECT_EQ(gone(), std::vector<int64_t>{old_key});
+  store.AddRecords(RowSet::kTouched, 0, 1, &kept);  // of what the base has
+  EXPECT_EQ(kept, all);
+  int64_t rows = 0;
+  store.ForEachOfPartitions(RowSet::kTouched, {0, kPartitions},
+                            [&](std::span<const int64_t> keys, float* const* visited) {
+                              rows += static_cast<int64_t>(keys.size());
+                              EXPECT_EQ(keys[0], returning);
+                              for (int i = 7; i < 11; ++i) EXPECT_EQ(visited[0][i], 0) << "use";
+                            });
+  EXPECT_EQ(rows, 1);
+  store.ForgetTouched();
+  EXPECT_TRUE(gone().empty());
 }
 
 }  // namespace

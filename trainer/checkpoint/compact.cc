@@ -51,8 +51,9 @@ bool HaveSlotsOf(OptimizerKind kind, std::span<const TensorSpec> tensors) {
 
 bool HaveColumnsOf(OptimizerKind kind, const Manifest& manifest,
                    std::span<const TableSpec> tables) {
+  const std::vector<StoredTable> stored = manifest.tables_of_rows();
   for (size_t t = 0; t < tables.size(); ++t) {
-    if (manifest.tables[t].columns != ColumnsOf(tables[t], kind, Contents::kState)) return false;
+    if (stored[t].columns != ColumnsOf(tables[t], kind, Contents::kState)) return false;
   }
   return true;
 }
@@ -60,8 +61,12 @@ bool HaveColumnsOf(OptimizerKind kind, const Manifest& manifest,
 StatusOr<StateShape> ShapeOf(const StoredCheckpoint& stored) {
   const Manifest& manifest = stored.manifest();
   StateShape shape;
-  for (const StoredTable& table : manifest.tables) {
-    shape.tables.push_back({table.name, table.keys, table.columns[0].width});
+  for (const StoredTable& table : manifest.tables_of_rows()) {
+    shape.tables.push_back({.name = table.name,
+                            .rows = table.keys.rows,
+                            .width = table.columns[0].width,
+                            .keyed = table.keys.keyed,
+                            .keeps_use = table.columns.back().name == kUseColumn});
   }
   // Both kinds of Adam have the same slots, and kSgd none: those that have more come first.
   for (const OptimizerKind kind : {OptimizerKind::kLazyAdam, OptimizerKind::kAdagrad,

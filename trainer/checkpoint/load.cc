@@ -40,7 +40,8 @@ Status Loading::Check(const ModelIdentity& model) {
   ELASTOR_RETURN_IF_ERROR(CheckModelExperiment(stored_.manifest_path(), metadata, model));
   ELASTOR_RETURN_IF_ERROR(CheckDense());
   for (const TableSpec& table : *state_.tables) ELASTOR_RETURN_IF_ERROR(CheckTable(table));
-  if (const size_t tables = stored_.manifest().tables.size(); tables != state_.tables->size()) {
+  if (const size_t tables = stored_.manifest().tables_of_rows().size();
+      tables != state_.tables->size()) {
     return UserError(StrCat(stored_.manifest_path(), ": has ", tables,
                             " tables; expected the model's ", state_.tables->size()));
   }
@@ -71,9 +72,12 @@ Status Loading::CheckTable(const TableSpec& table) {
                                   [&](const StoredTable& t) { return t.name == table.name; });
   const std::string which = stored_.manifest_path() + ": ";
   if (found == tables.end()) return UserError(which + "has no table '" + table.name + "'");
-  if (found->keys != table.rows) {
-    return UserError(StrCat(which, "table '", table.name, "' has ", found->keys, " keys; expected ",
-                            table.rows));
+  if (found->keys != table.keys()) {
+    const auto text = [](const KeySpace& keys) {
+      return keys.keyed ? "64-bit keys" : std::to_string(keys.rows);
+    };
+    return UserError(StrCat(which, "table '", table.name, "' has ", text(found->keys),
+                            found->keys.keyed ? "" : " keys", "; expected ", text(table.keys())));
   }
   const std::vector<Column> expected =
       ColumnsOf(table, state_.embedding->optimizer_kind(), contents_);

@@ -7,7 +7,7 @@
 #include "core/base/digest.h"
 #include "core/base/text.h"
 #include "core/base/thread_pool.h"
-#include "embedding/shard_plan.h"
+#include "embedding/key_space.h"
 #include "trainer/checkpoint/dense_copy.h"
 #include "trainer/checkpoint/state_digest.h"
 
@@ -36,11 +36,16 @@ std::vector<WantedPiece> WantedPieces(const EmbeddingFile& file, std::span<const
   return wanted;
 }
 
-void SetRows(const StoredCheckpoint::Rows& rows, std::span<const Column> columns, int place,
+void SetRows(const StoredCheckpoint::Rows& rows, const StoredTable& table, int place,
              EmbeddingState<float>* embedding) {
+  if (table.holds_deletions()) {
+    for (const int64_t key : rows.keys) embedding->RemoveRow(place, key);
+    return;
+  }
+  const std::vector<Column>& columns = table.columns;
   std::vector<float> slots;
   for (size_t i = 0; i < rows.keys.size(); ++i) {
-    if (!embedding->Owns(place, rows.keys[i] % kPartitions)) continue;
+    if (!embedding->Owns(place, table.keys.PartitionOf(rows.keys[i]))) continue;
     slots.clear();
     for (size_t c = 1; c < rows.columns.size(); ++c) {
       const float* const slot = rows.columns[c].data() + i * columns[c].width;
@@ -62,12 +67,12 @@ Status LoadPieces(const StoredCheckpoint& stored, size_t file_index,
   Status failure;
   embedding->pool()->Run([&](int) {
     for (size_t i = next++; i < wanted.size(); i = next++) {
-      const std::vector<Column>& columns = stored.manifest().tables[wanted[i].table].columns;
-      const size_t read = contents == Contents::kState ? columns.size() : 1;
+      const StoredTable& table = stored.manifest().tables[wanted[i].table];
+      const size_t read = contents == Contents::kState ? table.columns.size() : 1;
       const StatusOr<StoredCheckpoint::Rows> rows =
           stored.ReadPiece(file, file_index, wanted[i].table, *wanted[i].piece, read);
       if (rows.ok()) {
-        SetRows(*rows, columns, places[wanted[i].table], embedding);
+        SetRows(*rows, table, places[wanted[i].table], embedding);
         continue;
       }
       const std::lock_guard lock(mutex);
@@ -102,6 +107,10 @@ Status LoadOwn(const StoredCheckpoint& stored, Contents contents, const StateVie
   }
   std::vector<int> places;
   for (const StoredTable& table : stored.manifest().tables) {
+    if (table.holds_deletions()) {
+      places.push_back(places.back());
+      continue;
+    }
     const auto found = std::find_if(state.tables->begin(), state.tables->end(),
                                     [&](const TableSpec& t) { return t.name == table.name; });
     places.push_back(static_cast<int>(found - state.tables->begin()));
@@ -127,8 +136,13 @@ Status LoadContents(const StoredCheckpoint& stored, Contents contents, const Sta
 
 Status LoadRows(const StoredCheckpoint& stored, std::span<const int> places, Contents contents,
                 const StateView& state, const Communicator& communicator) {
+  const std::vector<StoredTable>& tables = stored.manifest().tables;
+  std::vector<int> full_places;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    if (!tables[t].holds_deletions()) full_places.push_back(places[t]);
+  }
   const StoredCheckpoint& full = stored.base() != nullptr ? *stored.base() : stored;
-  ELASTOR_RETURN_IF_ERROR(LoadFolder(full, places, contents, state, communicator));
+  ELASTOR_RETURN_IF_ERROR(LoadFolder(full, full_places, contents, state, communicator));
   // Weights alone are no state that a delta could count from.
   if (TouchedRows<float>* touched = state.embedding->touched();
       touched != nullptr && contents == Contents::kState) {

@@ -23,7 +23,8 @@ Status LoadContents(const StoredCheckpoint& stored, Contents contents, const Sta
                     Communicator& communicator);
 
 // Sets the rows this rank owns, in parallel, reading and verifying only pieces that may hold some.
-// places[i] is the state's table for the manifest's table i, or kNoTable. REQUIRES: the columns
+// places[i] is the state's table for the manifest's table i, or kNoTable; a list of deletions has
+// the place of its table. REQUIRES: the columns
 // that are read (with kState all, else the weights) have the state's widths. Each file is also
 // checked as a whole by one rank. Rows of a delta replace its base's; afterwards they are the
 // touched rows, if the state notes touched rows.

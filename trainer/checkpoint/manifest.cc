@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
@@ -25,6 +26,7 @@ constexpr char kFormat[] = "elastor-checkpoint";
 constexpr int kVersion = 2;           // 1: without `encoding` and `vocabularies`
 constexpr int kDeltaVersion = 3;      // 2 and `base`
 constexpr int kPublishedVersion = 4;  // 2 and `publication`
+constexpr int kKeyedVersion = 5;      // with keyed tables; `base` and `publication` as they are
 constexpr char kBaseMember[] = "base";
 constexpr char kPublicationMember[] = "publication";
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
@@ -52,7 +54,8 @@ Json ControlJson(const ControlRecord& control) {
 Json TableJson(const StoredTable& table) {
   Json columns = Json::object();
   for (const Column& column : table.columns) columns[column.name] = column.width;
-  return {{"name", table.name}, {"keys", table.keys}, {"columns", columns}};
+  if (table.keys.keyed) return {{"name", table.name}, {"keyed", true}, {"columns", columns}};
+  return {{"name", table.name}, {"keys", table.keys.rows}, {"columns", columns}};
 }
 
 Json FileJson(const std::string& name, const SafetensorsFacts& facts) {
@@ -84,11 +87,18 @@ SafetensorsFacts ParseFileFacts(const JsonEntry& json) {
   return {json.Member("bytes").Integer(0, kMost), json.Member("header_xxh3").Hash()};
 }
 
-StoredTable ParseTable(const JsonEntry& json) {
-  StoredTable table = {json.Member("name").Text(), json.Member("keys").Integer(1, kMost), {}};
+// before: the table in front of it in the manifest, or null.
+StoredTable ParseTable(const JsonEntry& json, const StoredTable* before) {
+  StoredTable table = {json.Member("name").Text(), {}, {}};
+  table.keys.keyed = json.Has("keyed") && json.Member("keyed").Bool();
+  if (!table.keys.keyed) table.keys.rows = json.Member("keys").Integer(1, kMost);
   const JsonEntry columns = json.Member("columns");
   for (const auto& [name, width] : columns.Members()) {
     table.columns.push_back({name, width.Integer(1, kMost)});
+  }
+  if (table.holds_deletions() && before != nullptr && before->keys.keyed && table.keys.keyed &&
+      table.name == before->name + kDeletedSuffix) {
+    return table;
   }
   if (table.columns.empty() || table.columns[0].name != "rows") {
     columns.Wrong("'rows' as the first column");
@@ -97,6 +107,7 @@ StoredTable ParseTable(const JsonEntry& json) {
 }
 
 std::vector<RowPiece> ParsePieces(const StoredTable& table, const JsonEntry& json) {
+  const int64_t most = table.keys.keyed ? kMost : table.keys.rows;
   std::vector<RowPiece> pieces;
   int64_t row = 0;
   for (const JsonEntry& entry : json.Elements()) {
@@ -110,7 +121,7 @@ std::vector<RowPiece> ParsePieces(const StoredTable& table, const JsonEntry& jso
     const int64_t rows = values[2].Integer(-kMost, kMost);
     const bool ordered = pieces.empty() || partitions.begin >= pieces.back().partitions.begin;
     if (partitions.begin < 0 || partitions.end <= partitions.begin ||
-        partitions.end > kPartitions || !ordered || rows < 1 || rows > table.keys - row) {
+        partitions.end > kPartitions || !ordered || rows < 1 || rows > most - row) {
       wrong();
     }
     RowPiece& piece = pieces.emplace_back(RowPiece{partitions, {row, row + rows}, {}});
@@ -175,11 +186,15 @@ CheckpointMetadata ParseMetadata(const JsonEntry& json) {
     metadata.has_vocabularies = json.Member("vocabularies").Bool();
   }
   metadata.manifest_xxh3 = json.Member("manifest_xxh3").Text();
-  if (json.json().at("version") == kPublishedVersion) {
+  const Json& version = json.json().at("version");
+  const auto has = [&](int of, const char* member) {
+    return version == of || (version == kKeyedVersion && json.Has(member));
+  };
+  if (has(kPublishedVersion, kPublicationMember)) {
     if (metadata.contents != Contents::kWeights) throw std::string("a published state");
     metadata.publication = ParsePublication(json.Member(kPublicationMember));
   }
-  if (json.json().at("version") != kDeltaVersion) return metadata;
+  if (!has(kDeltaVersion, kBaseMember)) return metadata;
   if (metadata.contents != Contents::kState) throw std::string("a delta of weights");
   const JsonEntry base = json.Member(kBaseMember);
   metadata.base = {ParseName(base, "a folder beside this one"),
@@ -191,7 +206,8 @@ Manifest ParseMembers(const JsonEntry& json) {
   Manifest manifest;
   manifest.metadata = ParseMetadata(json);
   for (const JsonEntry& table : json.Member("tables").Elements()) {
-    manifest.tables.push_back(ParseTable(table));
+    const StoredTable* const before = manifest.tables.empty() ? nullptr : &manifest.tables.back();
+    manifest.tables.push_back(ParseTable(table, before));
   }
   const JsonEntry dense = json.Member("dense");
   if (const std::string name = ParseFileName(dense); name != kDenseFile) {
@@ -216,13 +232,20 @@ void CheckVersion(const JsonEntry& json) {
   }
   const Json& version = json.Member("version").json();
   if (version == 1 || version == kVersion || version == kDeltaVersion ||
-      version == kPublishedVersion) {
+      version == kPublishedVersion || version == kKeyedVersion) {
     return;
   }
-  throw "version " + version.dump() + "; expected 1, 2, 3 or 4";
+  throw "version " + version.dump() + "; expected 1, 2, 3, 4 or 5";
 }
 
 }  // namespace
+
+std::vector<StoredTable> Manifest::tables_of_rows() const {
+  std::vector<StoredTable> rows;
+  std::ranges::copy_if(tables, std::back_inserter(rows),
+                       [](const StoredTable& table) { return !table.holds_deletions(); });
+  return rows;
+}
 
 std::string EmbeddingFileName(int rank, int ranks) {
   char name[64];
@@ -258,8 +281,11 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   for (const auto& [name, hash] : manifest.dense.tensors) dense["tensors"][name] = HashText(hash);
   Json encoding = Json::object();
   AddEncodingJson(metadata.encoding.value_or(DataEncoding()), &encoding);
-  const int version =
-      metadata.publication ? kPublishedVersion : (metadata.base ? kDeltaVersion : kVersion);
+  const bool keyed = std::ranges::any_of(manifest.tables,
+                                         [](const StoredTable& table) { return table.keys.keyed; });
+  const int version = keyed ? kKeyedVersion
+                            : (metadata.publication ? kPublishedVersion
+                                                    : (metadata.base ? kDeltaVersion : kVersion));
   Json head = {{"format", kFormat}, {"version", version}};
   if (const std::optional<Publication>& publication = metadata.publication) {
     head[kPublicationMember] = {{"number", publication->number},   {"delta", publication->delta},

@@ -10,6 +10,7 @@
 
 #include "core/base/leaves.h"
 #include "core/base/status.h"
+#include "embedding/key_space.h"
 #include "trainer/checkpoint/checkpoint_metadata.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/state_view.h"
@@ -18,6 +19,7 @@ namespace elastor {
 
 inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kDenseFile[] = "dense.safetensors";
+inline constexpr char kDeletedSuffix[] = "/deleted";
 
 // Rows of one table in one file that are verified together: all rows of the file whose partitions
 // are in a range. Not every partition of the range need be in the file.
@@ -27,10 +29,13 @@ struct RowPiece {
   std::vector<uint64_t> hashes;  // XXH3-64 of these rows of the keys, then of every column
 };
 
+// A table's rows, by key. Without columns: the keys of rows of the base that a delta no longer has,
+// behind the table whose name with kDeletedSuffix is this one's.
 struct StoredTable {
   std::string name;
-  int64_t keys = 0;  // upper bound of the keys, exclusive
+  KeySpace keys;
   std::vector<Column> columns;
+  bool holds_deletions() const { return columns.empty(); }
   bool operator==(const StoredTable&) const = default;
 };
 
@@ -52,6 +57,8 @@ struct Manifest {
   std::vector<StoredTable> tables;
   DenseFile dense;
   std::vector<EmbeddingFile> embedding;
+  // Returns the tables without the lists of deletions.
+  std::vector<StoredTable> tables_of_rows() const;
 };
 
 // "embedding-00002-of-00016.safetensors"

@@ -6,7 +6,7 @@
 
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
-#include "embedding/shard_plan.h"
+#include "embedding/key_space.h"
 #include "trainer/checkpoint/digest_records.h"
 #include "xxhash.h"
 
@@ -33,13 +33,21 @@ int64_t ElementsOf(const std::vector<Column>& columns) {
 RowShare::RowShare(const StateView& state, Contents contents, const MarkedRows<float>* marked)
     : embedding_(state.embedding), marked_(marked) {
   const OptimizerKind kind = embedding_->optimizer_kind();
-  rows_.resize(state.tables->size());
-  for (size_t t = 0; t < rows_.size(); ++t) {
+  for (int t = 0; t < static_cast<int>(state.tables->size()); ++t) {
     const TableSpec& table = (*state.tables)[t];
-    tables_.push_back({table.name, table.rows, ColumnsOf(table, kind, contents)});
+    tables_.push_back({table.name, table.keys(), ColumnsOf(table, kind, contents)});
+    sources_.push_back({t, false});
+    if (marked == nullptr || !table.keyed) continue;
+    tables_.push_back({table.name + kDeletedSuffix, table.keys(), {}});
+    sources_.push_back({t, true});
+  }
+  rows_.resize(tables_.size());
+  for (size_t t = 0; t < rows_.size(); ++t) {
+    const int table = sources_[t].table;
     std::vector<int64_t>& first = rows_[t].first;
-    first = marked != nullptr ? marked->CountMarkedRows(static_cast<int>(t))
-                              : embedding_->CountRows(static_cast<int>(t));
+    first = sources_[t].gone    ? marked->CountGoneKeys(table)
+            : marked != nullptr ? marked->CountMarkedRows(table)
+                                : embedding_->CountRows(table);
     first.push_back(0);
     int64_t sum = 0;
     for (int64_t& count : first) sum += std::exchange(count, sum);
@@ -77,14 +85,18 @@ void RowShare::ForEachRowOf(int table, const Range& partitions, const Fn& fn) co
   std::vector<int64_t> next(first.begin() + partitions.begin, first.begin() + partitions.end);
   const auto visit = [&](std::span<const int64_t> keys, const float* const* rows) {
     for (size_t i = 0; i < keys.size(); ++i) {
-      const int64_t p = keys[i] % kPartitions - partitions.begin;
+      const int64_t p = tables_[table].keys.PartitionOf(keys[i]) - partitions.begin;
       fn(next[p]++, keys[i], rows[i]);
     }
   };
-  if (marked_ != nullptr) {
-    marked_->ForEachMarkedRowOf(table, partitions, visit);
+  const auto [of, gone] = sources_[table];
+  if (gone) {
+    const float* const none = nullptr;
+    marked_->ForEachGoneKeyOf(of, partitions, [&](int64_t key) { visit({&key, 1}, &none); });
+  } else if (marked_ != nullptr) {
+    marked_->ForEachMarkedRowOf(of, partitions, visit);
   } else {
-    embedding_->ForEachRowOf(table, partitions, visit);
+    embedding_->ForEachRowOf(of, partitions, visit);
   }
 }
 
@@ -215,7 +227,7 @@ Status RowShare::Gather(StagingMemory* own, StagingMemory* whole, Communicator& 
       std::vector<int64_t> next(rows_[t].first.begin() + part.begin,
                                 rows_[t].first.begin() + part.end);
       for (int64_t i = 0; i < total; ++i) {
-        places[i] = next[keys[i] % kPartitions - part.begin]++;
+        places[i] = next[tables_[t].keys.PartitionOf(keys[i]) - part.begin]++;
         rows_[t].keys[places[i]] = keys[i];
       }
       for (size_t c = 0; c < tables_[t].columns.size(); ++c) {
@@ -295,6 +307,7 @@ StatusOr<EmbeddingFile> RowShare::Write(const std::string& directory, const std:
 void RowShare::AddToDigest(TouchedRows<float>* keeper, Digest* digest) const {
   CHECK(copied_);
   for (size_t t = 0; t < rows_.size(); ++t) {
+    if (sources_[t].gone) continue;
     const std::vector<Column>& columns = tables_[t].columns;
     const uint64_t seed = RowSeed(tables_[t].name);
     std::vector<float> record(ElementsOf(columns));
@@ -306,7 +319,7 @@ void RowShare::AddToDigest(TouchedRows<float>* keeper, Digest* digest) const {
       const int64_t key = rows_[t].keys[row];
       const Digest of_row = Digest::OfRecord(seed, static_cast<uint64_t>(key), record.data(),
                                              record.size() * sizeof(float));
-      if (keeper != nullptr) keeper->KeepRecord(static_cast<int>(t), key, of_row);
+      if (keeper != nullptr) keeper->KeepRecord(sources_[t].table, key, of_row);
       digest->Merge(of_row);
     }
   }

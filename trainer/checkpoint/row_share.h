@@ -32,7 +32,8 @@ struct StagingMemory {
 };
 
 // The embedding rows that one rank writes into a checkpoint, in order of (partition, key): all rows
-// whose primary replica it has, or only the touched ones among them. The constructor counts them.
+// whose primary replica it has, or only the touched ones among them and, of keyed tables, the gone
+// keys. The constructor counts them.
 // They are then either copied as a whole, after which the tables may change, or read piece by piece
 // while the tables must not change.
 class RowShare {
@@ -70,6 +71,11 @@ class RowShare {
     int table;
     Range partitions;
   };
+  // What a stored table holds: rows of a table of the state, or its gone keys.
+  struct Source {
+    int table;
+    bool gone;
+  };
 
   int64_t RowBytes(int table) const;
   void CutPieces(int table);
@@ -87,6 +93,7 @@ class RowShare {
   const EmbeddingState<float>* embedding_;
   const MarkedRows<float>* marked_;
   std::vector<StoredTable> tables_;
+  std::vector<Source> sources_;  // by stored table, as rows_
   std::vector<Rows> rows_;
   int64_t bytes_ = 0;
   bool copied_ = false;

@@ -23,6 +23,7 @@ std::vector<Column> ColumnsOf(const TableSpec& table, OptimizerKind kind, Conten
   for (const std::string& slot : slots) {
     columns.push_back({slot, SlotElements(kind, table.width) / static_cast<int64_t>(slots.size())});
   }
+  if (table.keeps_use) columns.push_back({kUseColumn, kUseElements});
   return columns;
 }
 

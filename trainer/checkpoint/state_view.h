@@ -29,8 +29,9 @@ struct StateView {
 // Returns "m" and "v" (Adam), "a" (Adagrad) or nothing (SGD), in their order in memory.
 std::vector<std::string> SlotNames(OptimizerKind kind);
 
-// One part of an embedding row. A row has, in its order in memory, "rows" (the weights), then the
-// slots.
+// One part of an embedding row. A row has, in its order, "rows" (the weights), then the slots, then
+// kUseColumn if its table keeps the use of rows.
+inline constexpr char kUseColumn[] = "use";
 struct Column {
   std::string name;
   int64_t width = 0;  // elements per row

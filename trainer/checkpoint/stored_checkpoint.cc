@@ -1,10 +1,11 @@
 #include "trainer/checkpoint/stored_checkpoint.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "embedding/shard_plan.h"
+#include "embedding/key_space.h"
 #include "xxhash.h"
 
 namespace elastor {
@@ -79,7 +80,7 @@ Status StoredCheckpoint::CheckBase() const {
                      "; the base was replaced");
   }
   if (found.base || found.contents != Contents::kState ||
-      base_->manifest_.tables != manifest_.tables) {
+      base_->manifest_.tables != manifest_.tables_of_rows()) {
     return UserError(which + ", which is not a full training state with the same tables");
   }
   return OkStatus();
@@ -124,6 +125,7 @@ StatusOr<StoredCheckpoint::Rows> StoredCheckpoint::ReadPiece(const SafetensorsFi
                                                              const RowPiece& piece,
                                                              size_t columns) const {
   const StoredTable& stored = manifest_.tables[table];
+  columns = std::min(columns, stored.columns.size());
   const int64_t rows = manifest_.embedding[file_index].pieces[table].back().rows.end;
   const TensorSpec keys_tensor = KeysTensor(stored.name, rows);
   Rows result;
@@ -142,18 +144,22 @@ StatusOr<StoredCheckpoint::Rows> StoredCheckpoint::ReadPiece(const SafetensorsFi
 
 Status StoredCheckpoint::CheckKeys(const std::string& tensor, const StoredTable& table,
                                    const RowPiece& piece, std::span<const int64_t> keys) const {
-  std::pair<int64_t, int64_t> last = {-1, -1};
-  for (const int64_t key : keys) {
-    if (key < 0 || key >= table.keys) {
-      return UserError(StrCat(tensor, " holds key ", key, "; expected less than ", table.keys));
+  const int64_t* last = nullptr;
+  int64_t partition = piece.partitions.begin;
+  for (const int64_t& key : keys) {
+    if (!table.keys.Contains(key)) {
+      return UserError(
+          StrCat(tensor, " holds key ", key, "; expected less than ", table.keys.rows));
     }
-    const std::pair<int64_t, int64_t> place = {key % kPartitions, key};
-    if (place.first < piece.partitions.begin || place.first >= piece.partitions.end ||
-        place <= last) {
-      return UserError(StrCat(tensor, " holds key ", key,
+    const int64_t own = table.keys.PartitionOf(key);
+    const bool ordered =
+        own > partition || (own == partition && (last == nullptr || KeyBefore(*last, key)));
+    if (!ordered || own >= piece.partitions.end) {
+      return UserError(StrCat(tensor, " holds key ", KeyText(key),
                               " in the wrong place; expected the order of partitions"));
     }
-    last = place;
+    last = &key;
+    partition = own;
   }
   return OkStatus();
 }

@@ -44,8 +44,8 @@ class StoredCheckpoint {
     std::span<const int64_t> keys;
     std::vector<std::span<const float>> columns;
   };
-  // Reads and verifies a piece's keys and its first `columns` columns. Also checks that the keys
-  // are in order, belong to the piece's partitions and are in the table's range.
+  // Reads and verifies a piece's keys and at most its first `columns` columns. Also checks that the
+  // keys are in order, belong to the piece's partitions and are in the table's range.
   StatusOr<Rows> ReadPiece(const SafetensorsFile& file, size_t file_index, size_t table,
                            const RowPiece& piece, size_t columns) const;
 

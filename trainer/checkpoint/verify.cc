@@ -5,7 +5,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/text.h"
-#include "embedding/shard_plan.h"
+#include "embedding/key_space.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/digest_records.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
@@ -72,26 +72,29 @@ PartitionSets PartitionsOf(const Manifest& manifest, const Range& share) {
   return sets;
 }
 
-// The keys of these partitions.
+// The keys of these partitions' rows, and of rows that are deleted. `partitions` are by the base's
+// tables.
 StatusOr<KeysByTable> ReadKeys(const StoredCheckpoint& stored, const PartitionSets& partitions) {
   const Manifest& manifest = stored.manifest();
-  KeysByTable all(manifest.tables.size());
+  KeysByTable all(partitions.size());
   for (size_t f = 0; f < manifest.embedding.size(); ++f) {
     ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(f));
-    for (size_t t = 0; t < all.size(); ++t) {
-      const auto wanted = partitions[t].begin();
+    size_t of = 0;  // the table whose rows or deletions these are
+    for (size_t t = 0; t < manifest.tables.size(); ++t) {
+      if (t > 0 && !manifest.tables[t].holds_deletions()) ++of;
+      const auto wanted = partitions[of].begin();
       for (const RowPiece& piece : manifest.embedding[f].pieces[t]) {
         const auto end = wanted + piece.partitions.end;
         if (std::find(wanted + piece.partitions.begin, end, true) == end) continue;
         ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint::Rows rows,
                                  stored.ReadPiece(file, f, t, piece, /*columns=*/0));
-        std::copy_if(rows.keys.begin(), rows.keys.end(), std::back_inserter(all[t]),
-                     [&](int64_t key) { return wanted[key % kPartitions]; });
+        std::copy_if(rows.keys.begin(), rows.keys.end(), std::back_inserter(all[of]),
+                     [&](int64_t key) { return wanted[manifest.tables[t].keys.PartitionOf(key)]; });
       }
     }
     ELASTOR_RETURN_IF_ERROR(file.CheckReadable());
   }
-  for (std::vector<int64_t>& keys : all) std::sort(keys.begin(), keys.end());
+  for (std::vector<int64_t>& keys : all) std::sort(keys.begin(), keys.end(), KeyBefore);
   return all;
 }
 
@@ -101,7 +104,7 @@ void AddRows(const StoredTable& table, const StoredCheckpoint::Rows& rows,
   const uint64_t seed = RowSeed(table.name);
   std::vector<float> record;
   for (size_t i = 0; i < rows.keys.size(); ++i) {
-    if (std::binary_search(replaced.begin(), replaced.end(), rows.keys[i])) continue;
+    if (std::binary_search(replaced.begin(), replaced.end(), rows.keys[i], KeyBefore)) continue;
     record.clear();
     for (size_t c = 0; c < table.columns.size(); ++c) {
       const int64_t width = table.columns[c].width;
@@ -130,7 +133,7 @@ Status VerifyRows(const StoredCheckpoint& stored, const Range& share, const Keys
         }
         ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint::Rows rows,
                                  stored.ReadPiece(*file, f, t, piece, table.columns.size()));
-        AddRows(table, rows, replaced[t], digest);
+        if (!table.holds_deletions()) AddRows(table, rows, replaced[t], digest);
       }
     }
     if (file) ELASTOR_RETURN_IF_ERROR(file->CheckReadable());

@@ -156,9 +156,13 @@ Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
   if (const std::string difference = TableDifference(stored.name); !difference.empty()) {
     return Leave("training.warm_start: " + difference);
   }
-  if (stored.keys > table->rows) {
-    return UserError(StrCat(which, "has ", stored.keys, " keys; expected at most ", table->rows,
-                            ", the rows of the model's table"));
+  if (stored.keys.keyed != table->keyed) {
+    return Leave(which + (table->keyed ? "has ids of a vocabulary; the model's table has keys"
+                                       : "has keys; the model's table has ids of a vocabulary"));
+  }
+  if (stored.keys.rows > table->keys().rows) {
+    return UserError(StrCat(which, "has ", stored.keys.rows, " keys; expected at most ",
+                            table->rows, ", the rows of the model's table"));
   }
   const auto expected = ColumnsOf(*table, state_.embedding->optimizer_kind(), contents_);
   if (contents_ == Contents::kState && stored.columns != expected) {
@@ -185,8 +189,8 @@ Status WarmStarting::Choose(WarmStartReport* report) {
   }
   ELASTOR_RETURN_IF_ERROR(CheckNumbers());
   for (const StoredTable& table : stored_.manifest().tables) {
-    places_.push_back(kNoTable);
-    if (!Selected(table.name)) continue;
+    places_.push_back(table.holds_deletions() ? places_.back() : kNoTable);
+    if (table.holds_deletions() || !Selected(table.name)) continue;
     bool taken = false;
     ELASTOR_RETURN_IF_ERROR(ChooseTable(table, &taken));
     note(table.name, taken);

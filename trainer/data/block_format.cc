@@ -28,24 +28,47 @@ void AppendValue(bool has, const char* column, int64_t row, std::vector<T>* valu
   if (has) values->push_back(reinterpret_cast<const T*>(column)[row]);
 }
 
+// Writes the ids of the fields whose width is that of Id.
 template <typename Id>
-void EncodeIds(const DatasetInfo& info, const Rows& rows, const BlockSections& sections,
-               std::string* block) {
+void EncodeIds(const DatasetInfo& info, const IdWidths& widths, const Rows& rows,
+               const BlockSections& sections, int64_t heap_at, std::string* block) {
+  constexpr bool kWide = sizeof(Id) == 8;
   const int64_t fields = info.categorical.size();
-  Id* single = reinterpret_cast<Id*>(block->data() + sections.ids_at);
-  uint32_t* ends = reinterpret_cast<uint32_t*>(block->data() + sections.ends_at);
-  Id* heap = reinterpret_cast<Id*>(block->data() + sections.heap_at);
-  uint32_t heap_size = 0;
-  for (int64_t bag = 0; bag < rows.rows * fields; ++bag) {
-    if (!info.categorical[bag % fields].multi_hot) {
-      *single++ = static_cast<Id>(rows.ids[rows.offsets.empty() ? bag : rows.offsets[bag]]);
-      continue;
-    }
-    for (int64_t i = rows.offsets[bag]; i < rows.offsets[bag + 1]; ++i) {
-      heap[heap_size++] = static_cast<Id>(rows.ids[i]);
-    }
-    *ends++ = heap_size;
+  std::vector<int64_t> columns;
+  for (int64_t f = 0; f < fields; ++f) {
+    if (widths.wide(info.categorical[f]) == kWide) columns.push_back(f);
   }
+  Id* single = reinterpret_cast<Id*>(block->data() + sections.ids_at[kWide]);
+  uint32_t* ends = reinterpret_cast<uint32_t*>(block->data() + sections.ends_at[kWide]);
+  Id* heap = reinterpret_cast<Id*>(block->data() + heap_at);
+  uint32_t heap_size = 0;
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    for (const int64_t column : columns) {
+      const int64_t bag = row * fields + column;
+      if (!info.categorical[column].multi_hot) {
+        *single++ = static_cast<Id>(rows.ids[rows.offsets.empty() ? bag : rows.offsets[bag]]);
+        continue;
+      }
+      for (int64_t i = rows.offsets[bag]; i < rows.offsets[bag + 1]; ++i) {
+        heap[heap_size++] = static_cast<Id>(rows.ids[i]);
+      }
+      *ends++ = heap_size;
+    }
+  }
+}
+
+// Returns how many ids the bags of 4-byte ids, then those of 8-byte ids, have.
+std::array<int64_t, 2> HeapIds(const DatasetInfo& info, const IdWidths& widths, const Rows& rows) {
+  std::array<int64_t, 2> ids = {0, 0};
+  const int64_t fields = info.categorical.size();
+  for (int64_t f = 0; f < fields; ++f) {
+    if (!info.categorical[f].multi_hot) continue;
+    int64_t& of_width = ids[widths.wide(info.categorical[f])];
+    for (int64_t bag = f; bag < rows.rows * fields; bag += fields) {
+      of_width += rows.offsets[bag + 1] - rows.offsets[bag];
+    }
+  }
+  return ids;
 }
 
 // Where bags end in a heap, never beyond it; each is read from memory, which may change, once.
@@ -60,17 +83,39 @@ std::string IdOutsideTable(const DatasetInfo::Categorical& field, int64_t row, u
                 "; expected less than ", field.ids);
 }
 
+// The heaps of a block, within it whatever its memory says.
+struct Heaps {
+  Heaps(const char* block, int64_t bytes, const BlockSections& sections, const IdWidths& widths,
+        int64_t rows) {
+    int64_t at = sections.heap_at;
+    for (int width = 0; width < 2; ++width) {
+      const int64_t id_bytes = width == 0 ? 4 : 8, bags = rows * widths.bags[width];
+      begin[width] = block + at;
+      ends[width] = {reinterpret_cast<const uint32_t*>(block + sections.ends_at[width]),
+                     (bytes - at) / id_bytes};
+      at += bags == 0 ? 0 : RoundUpTo8(ends[width][bags - 1] * id_bytes);
+    }
+    end = at;
+  }
+  const char* begin[2];
+  BagEnds ends[2];
+  int64_t end;  // of both, in the block
+};
+
 template <typename Id>
-std::string IdMistake(const DatasetInfo& info, const char* block, int64_t bytes,
-                      const BlockSections& sections, int64_t rows) {
+std::string IdMistake(const DatasetInfo& info, const IdWidths& widths, const char* block,
+                      const BlockSections& sections, const Heaps& heaps, int64_t rows) {
+  constexpr bool kWide = sizeof(Id) == 8;
   std::vector<const DatasetInfo::Categorical*> singles, bags;
   for (const DatasetInfo::Categorical& field : info.categorical) {
-    (field.multi_hot ? bags : singles).push_back(&field);
+    if (widths.wide(field) == kWide) (field.multi_hot ? bags : singles).push_back(&field);
   }
+  // Of keyed fields all ids are right: 0 - 1 is the largest.
+  const auto last_of = [](const auto* field) { return static_cast<Id>(field->ids - 1); };
   // One pass without branches, for this is done for every row that is trained on.
   std::vector<Id> last;
-  for (const auto* field : singles) last.push_back(static_cast<Id>(field->ids - 1));
-  const Id* const ids = reinterpret_cast<const Id*>(block + sections.ids_at);
+  for (const auto* field : singles) last.push_back(last_of(field));
+  const Id* const ids = reinterpret_cast<const Id*>(block + sections.ids_at[kWide]);
   const int64_t width = static_cast<int64_t>(singles.size());
   int64_t outside = 0;
   for (int64_t row = 0; row < rows; ++row) {
@@ -81,30 +126,30 @@ std::string IdMistake(const DatasetInfo& info, const char* block, int64_t bytes,
   for (int64_t i = 0; outside > 0 && i < rows * width; ++i) {
     if (ids[i] > last[i % width]) return IdOutsideTable(*singles[i % width], i / width, ids[i]);
   }
-  const BagEnds ends = {reinterpret_cast<const uint32_t*>(block + sections.ends_at),
-                        (bytes - sections.heap_at) / static_cast<int64_t>(sizeof(Id))};
-  const Id* const heap = reinterpret_cast<const Id*>(block + sections.heap_at);
+  const Id* const heap = reinterpret_cast<const Id*>(heaps.begin[kWide]);
   const int64_t bag_width = static_cast<int64_t>(bags.size());
   int64_t at = 0;
   for (int64_t bag = 0; bag < rows * bag_width; ++bag) {
     const DatasetInfo::Categorical& field = *bags[bag % bag_width];
-    for (const int64_t end = ends[bag]; at < end; ++at) {
-      if (heap[at] > static_cast<Id>(field.ids - 1)) {
-        return IdOutsideTable(field, bag / bag_width, heap[at]);
-      }
+    for (const int64_t end = heaps.ends[kWide][bag]; at < end; ++at) {
+      if (heap[at] > last_of(&field)) return IdOutsideTable(field, bag / bag_width, heap[at]);
     }
   }
   return "";
 }
 
 // Whether bags follow one another and fill the block.
-bool BagsFit(const char* block, const BlockSections& sections, int64_t bytes, int64_t bags,
-             int64_t id_bytes) {
+bool BagsFit(const char* block, int64_t bytes, const BlockSections& sections,
+             const IdWidths& widths, int64_t rows) {
   if (bytes < sections.heap_at) return false;
-  const uint32_t* const ends = reinterpret_cast<const uint32_t*>(block + sections.ends_at);
-  if (!std::is_sorted(ends, ends + bags)) return false;
-  const int64_t heap_ids = bags == 0 ? 0 : ends[bags - 1];
-  return sections.heap_at + RoundUpTo8(heap_ids * id_bytes) == bytes;
+  const Heaps heaps(block, bytes, sections, widths, rows);
+  for (int width = 0; width < 2; ++width) {
+    const auto* const ends = reinterpret_cast<const uint32_t*>(block + sections.ends_at[width]);
+    const int64_t bags = rows * widths.bags[width];
+    if (!std::is_sorted(ends, ends + bags)) return false;
+    if (bags > 0 && ends[bags - 1] > heaps.ends[width].heap_ids) return false;
+  }
+  return heaps.end == bytes;
 }
 
 }  // namespace
@@ -123,17 +168,25 @@ int IdBytes(const DatasetInfo& info) {
   return wide ? 8 : 4;
 }
 
+IdWidths::IdWidths(const DatasetInfo& info)
+    : keys_(info.has_keys()), all_wide_(IdBytes(info) == 8) {
+  for (const DatasetInfo::Categorical& field : info.categorical) {
+    ++(field.multi_hot ? bags : singles)[wide(field)];
+  }
+}
+
 BlockSections::BlockSections(const DatasetInfo& info, int64_t rows) {
-  const int64_t multi = MultiHotFields(info);
-  const int64_t single = static_cast<int64_t>(info.categorical.size()) - multi;
+  const IdWidths widths(info);
   weights_at = RoundUpTo8(rows * info.label_count() * 4);
   groups_at = weights_at + (info.has_weights ? RoundUpTo8(rows * 4) : 0);
   times_at = groups_at + (info.has_groups ? rows * 8 : 0);
   numeric_at = times_at + (info.has_times ? rows * 8 : 0);
   pixels_at = numeric_at + RoundUpTo8(rows * static_cast<int64_t>(info.numeric.size()) * 4);
-  ids_at = pixels_at + RoundUpTo8(rows * info.image.pixels());
-  ends_at = ids_at + RoundUpTo8(rows * single * IdBytes(info));
-  heap_at = ends_at + RoundUpTo8(rows * multi * 4);
+  ids_at[0] = pixels_at + RoundUpTo8(rows * info.image.pixels());
+  ids_at[1] = ids_at[0] + RoundUpTo8(rows * widths.singles[0] * 4);
+  ends_at[0] = ids_at[1] + rows * widths.singles[1] * 8;
+  ends_at[1] = ends_at[0] + RoundUpTo8(rows * widths.bags[0] * 4);
+  heap_at = ends_at[1] + RoundUpTo8(rows * widths.bags[1] * 4);
 }
 
 std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
@@ -149,10 +202,11 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
   if (multi > 0) CHECK_EQ(static_cast<int64_t>(rows.offsets.size()), bags + 1);
   if (multi == 0) CHECK_EQ(static_cast<int64_t>(rows.ids.size()), bags);
   const BlockSections sections(info, rows.rows);
-  const int64_t single_ids = bags - multi * rows.rows;
-  const int64_t heap_ids = static_cast<int64_t>(rows.ids.size()) - single_ids;
-  CHECK_LE(heap_ids, int64_t{std::numeric_limits<uint32_t>::max()});
-  std::string block(sections.heap_at + RoundUpTo8(heap_ids * IdBytes(info)), '\0');
+  const IdWidths widths(info);
+  const std::array<int64_t, 2> heap_ids = HeapIds(info, widths, rows);
+  CHECK_LE(std::max(heap_ids[0], heap_ids[1]), int64_t{std::numeric_limits<uint32_t>::max()});
+  const int64_t wide_heap_at = sections.heap_at + RoundUpTo8(heap_ids[0] * 4);
+  std::string block(wide_heap_at + heap_ids[1] * 8, '\0');
   if (rows.rows == 0) return block;
   PutColumn(rows.labels, 0, &block);
   PutColumn(rows.weights, sections.weights_at, &block);
@@ -160,30 +214,32 @@ std::string EncodeBlock(const DatasetInfo& info, const Rows& rows) {
   PutColumn(rows.times, sections.times_at, &block);
   PutColumn(rows.numeric, sections.numeric_at, &block);
   PutColumn(rows.pixels, sections.pixels_at, &block);
-  if (IdBytes(info) == 8) {
-    EncodeIds<uint64_t>(info, rows, sections, &block);
-  } else {
-    EncodeIds<uint32_t>(info, rows, sections, &block);
+  if (widths.singles[0] + widths.bags[0] > 0) {
+    EncodeIds<uint32_t>(info, widths, rows, sections, sections.heap_at, &block);
+  }
+  if (widths.singles[1] + widths.bags[1] > 0) {
+    EncodeIds<uint64_t>(info, widths, rows, sections, wide_heap_at, &block);
   }
   return block;
 }
 
 std::string BlockMistake(const DatasetInfo& info, const char* block, int64_t bytes, int64_t rows) {
   const BlockSections sections(info, rows);
-  if (!BagsFit(block, sections, bytes, rows * MultiHotFields(info), IdBytes(info))) {
+  const IdWidths widths(info);
+  if (!BagsFit(block, bytes, sections, widths, rows)) {
     return StrCat("its bags do not fill its ", bytes, " bytes; ", kMetaFile, " is of other data");
   }
-  return IdBytes(info) == 8 ? IdMistake<uint64_t>(info, block, bytes, sections, rows)
-                            : IdMistake<uint32_t>(info, block, bytes, sections, rows);
+  const Heaps heaps(block, bytes, sections, widths, rows);
+  const std::string mistake = IdMistake<uint32_t>(info, widths, block, sections, heaps, rows);
+  return mistake.empty() ? IdMistake<uint64_t>(info, widths, block, sections, heaps, rows)
+                         : mistake;
 }
 
 BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
-    : info_(info),
-      id_bytes_(IdBytes(info)),
-      multi_(MultiHotFields(info)),
-      full_(info, info.rows_per_block),
-      rows_(rows) {
-  single_ = static_cast<int64_t>(info.categorical.size()) - multi_;
+    : info_(info), widths_(info), full_(info, info.rows_per_block), rows_(rows) {
+  for (const DatasetInfo::Categorical& field : info.categorical) {
+    fields_.push_back({field.multi_hot, widths_.wide(field)});
+  }
   for (int byte = 0; byte < 256; ++byte) {
     pixel_values_[byte] = static_cast<float>((byte / 255.0 - info.image.mean) / info.image.stddev);
   }
@@ -198,7 +254,7 @@ BlockReader::BlockReader(const DatasetInfo& info, int64_t count, Rows* rows)
   rows->labels.reserve(count * info.label_count());
   rows->numeric.reserve(count * info.numeric_count());
   rows->ids.reserve(count * info.categorical.size());
-  if (multi_ > 0) {
+  if (MultiHotFields(info) > 0) {
     rows->offsets.reserve(count * info.categorical.size() + 1);
     rows->offsets.push_back(0);
   }
@@ -222,35 +278,45 @@ void BlockReader::Append(const char* block, int64_t bytes, int64_t block_rows, i
   for (int64_t i = 0; i < info_.image.pixels(); ++i) {
     rows_->numeric.push_back(pixel_values_[pixels[i]]);
   }
-  if (id_bytes_ == 8) {
-    AppendIds<uint64_t>(block, bytes, sections, row);
-  } else {
-    AppendIds<uint32_t>(block, bytes, sections, row);
-  }
+  AppendIds(block, bytes, block_rows, sections, row);
 }
 
-template <typename Id>
-void BlockReader::AppendIds(const char* block, int64_t bytes, const BlockSections& sections,
-                            int64_t row) {
-  const Id* single = reinterpret_cast<const Id*>(block + sections.ids_at) + row * single_;
-  if (multi_ == 0) {
-    rows_->ids.insert(rows_->ids.end(), single, single + single_);
+void BlockReader::AppendIds(const char* block, int64_t bytes, int64_t block_rows,
+                            const BlockSections& sections, int64_t row) {
+  const uint32_t* narrow = reinterpret_cast<const uint32_t*>(block + sections.ids_at[0]);
+  const uint64_t* wide = reinterpret_cast<const uint64_t*>(block + sections.ids_at[1]);
+  narrow += row * widths_.singles[0];
+  wide += row * widths_.singles[1];
+  std::vector<int64_t>& ids = rows_->ids;
+  if (widths_.bags[0] + widths_.bags[1] == 0) {
+    if (widths_.singles[1] == 0) {
+      ids.insert(ids.end(), narrow, narrow + widths_.singles[0]);
+      return;
+    }
+    for (const Field& field : fields_) {
+      ids.push_back(static_cast<int64_t>(field.wide ? *wide++ : *narrow++));
+    }
     return;
   }
-  const BagEnds ends = {reinterpret_cast<const uint32_t*>(block + sections.ends_at),
-                        (bytes - sections.heap_at) / static_cast<int64_t>(sizeof(Id))};
-  const Id* heap = reinterpret_cast<const Id*>(block + sections.heap_at);
-  int64_t bag = row * multi_;
-  for (const DatasetInfo::Categorical& field : info_.categorical) {
-    if (field.multi_hot) {
+  const Heaps heaps(block, bytes, sections, widths_, block_rows);
+  int64_t bags[2] = {row * widths_.bags[0], row * widths_.bags[1]};
+  for (const Field& field : fields_) {
+    if (!field.bag) {
+      ids.push_back(static_cast<int64_t>(field.wide ? *wide++ : *narrow++));
+    } else {
+      const BagEnds& ends = heaps.ends[field.wide];
+      const int64_t bag = bags[field.wide]++;
       const int64_t end = ends[bag];
       const int64_t begin = bag == 0 ? 0 : std::min(ends[bag - 1], end);
-      rows_->ids.insert(rows_->ids.end(), heap + begin, heap + end);
-      ++bag;
-    } else {
-      rows_->ids.push_back(static_cast<int64_t>(*single++));
+      if (field.wide) {
+        const auto* heap = reinterpret_cast<const uint64_t*>(heaps.begin[1]);
+        ids.insert(ids.end(), heap + begin, heap + end);
+      } else {
+        const auto* heap = reinterpret_cast<const uint32_t*>(heaps.begin[0]);
+        ids.insert(ids.end(), heap + begin, heap + end);
+      }
     }
-    rows_->offsets.push_back(static_cast<int64_t>(rows_->ids.size()));
+    rows_->offsets.push_back(static_cast<int64_t>(ids.size()));
   }
 }
 

@@ -31,7 +31,7 @@ struct DatasetInfo {
   };
   struct Categorical {
     std::string name;
-    int64_t ids = 0;  // table rows: valid ids are [0, ids)
+    int64_t ids = 0;  // table rows: valid ids are [0, ids); 0 if `keyed`
     bool multi_hot = false;
     bool mean_pooling = false;
     // Index of the categorical field whose table and vocabulary this one uses; -1: it has its own.
@@ -45,6 +45,9 @@ struct DatasetInfo {
     // Earlier vocabularies that this one begins with, oldest first, so that their ids mean the same
     // here (prepare --grow).
     std::vector<Vocabulary> grown_from = {};
+    // Ids are keys: any unsigned 64-bit number, in the bits of an int64_t. Key 0 stands for missing
+    // values. Fields that share are keyed alike.
+    bool keyed = false;
   };
   // Shape and scale of the images, for data sets whose rows are images and have no other fields. A
   // pixel is stored as a byte x and read as (x / 255 - mean) / stddev.
@@ -80,6 +83,7 @@ struct DatasetInfo {
   int64_t label_count() const { return labels.empty() ? 1 : static_cast<int64_t>(labels.size()); }
   // Number of float values per row, without labels: one per numeric field, or one per pixel.
   int64_t numeric_count() const { return static_cast<int64_t>(numeric.size()) + image.pixels(); }
+  bool has_keys() const { return std::ranges::any_of(categorical, &Categorical::keyed); }
 };
 
 // Returns the contents of a set of layout TEXT with windows of `length` bytes: fields "byte1", ...

@@ -124,16 +124,19 @@ DatasetInfo::Image ParseImage(const JsonEntry& json, const DataEncoding& others)
 // before: the fields before it.
 DatasetInfo::Categorical ParseCategorical(const JsonEntry& json,
                                           const std::vector<DatasetInfo::Categorical>& before) {
+  const bool keyed = json.Has("keyed") && json.Member("keyed").Bool();
   DatasetInfo::Categorical field = {json.Member("name").Text(),
-                                    json.Member("ids").Integer(1, kMostIds),
+                                    keyed ? 0 : json.Member("ids").Integer(1, kMostIds),
                                     json.Member("multi_hot").Bool()};
+  field.keyed = keyed;
   const std::string pooling = json.Member("pooling").Text();
   if (pooling != "sum" && pooling != "mean") json.Member("pooling").Wrong("sum or mean");
   field.mean_pooling = pooling == "mean";
   field.shares =
       static_cast<int>(json.Member("shares").Integer(-1, static_cast<int64_t>(before.size()) - 1));
   if (field.shares >= 0 &&
-      (before[field.shares].shares != -1 || before[field.shares].ids != field.ids)) {
+      (before[field.shares].shares != -1 || before[field.shares].ids != field.ids ||
+       before[field.shares].keyed != keyed)) {
     throw "field " + field.name + " shares no earlier field with as many ids";
   }
   if (json.Has("encoding")) field.encoding = json.Member("encoding").Text();
@@ -234,11 +237,15 @@ void AddEncodingJson(const DataEncoding& encoding, Json* json) {
   Json& categorical = (*json)["categorical"] = Json::array();
   for (const DatasetInfo::Categorical& field : encoding.categorical) {
     Json& entry = categorical.emplace_back();
-    entry = {{"name", field.name},
-             {"ids", field.ids},
-             {"multi_hot", field.multi_hot},
-             {"pooling", field.mean_pooling ? "mean" : "sum"},
-             {"shares", field.shares}};
+    entry["name"] = field.name;
+    if (field.keyed) {
+      entry["keyed"] = true;
+    } else {
+      entry["ids"] = field.ids;
+    }
+    entry["multi_hot"] = field.multi_hot;
+    entry["pooling"] = field.mean_pooling ? "mean" : "sum";
+    entry["shares"] = field.shares;
     if (!field.encoding.empty()) entry["encoding"] = field.encoding;
     if (!field.keeps.empty()) entry["keeps"] = field.keeps;
     if (!field.vocabulary.empty()) entry["vocabulary_checksum"] = field.vocabulary;

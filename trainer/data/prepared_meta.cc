@@ -23,10 +23,10 @@ int64_t ReadVersion(const JsonEntry& json) {
     throw std::string("not the meta file of a prepared data set");
   }
   const Json& version = json.Member("version").json();
-  for (int known = kOldestVersion; known <= kPreparedVersion; ++known) {
+  for (int known = kOldestVersion; known <= kKeyedVersion; ++known) {
     if (version == known) return known;
   }
-  throw StrCat("version ", version.dump(), ", expected ", kOldestVersion, " or ", kPreparedVersion,
+  throw StrCat("version ", version.dump(), ", expected ", kOldestVersion, " to ", kKeyedVersion,
                "; prepare the data again");
 }
 
@@ -58,6 +58,23 @@ std::map<std::string, FileFacts> ReadFiles(const JsonEntry& json) {
   return files;
 }
 
+// The widths of ids follow from the fields.
+void CheckIdBytes(const JsonEntry& json, int64_t version, const DatasetInfo& info) {
+  if (info.has_keys() != (version >= kKeyedVersion)) {
+    json.Member("version").Wrong(
+        StrCat(info.has_keys() ? kKeyedVersion : kPreparedVersion, ", by its fields"));
+  }
+  const IdWidths widths(info);
+  const auto check = [](const JsonEntry& entry, int64_t bytes) {
+    if (entry.Integer(4, 8) != bytes) entry.Wrong(StrCat(bytes, ", by the ids of the fields"));
+  };
+  if (!info.has_keys()) return check(json.Member("id_bytes"), IdBytes(info));
+  const std::vector<JsonEntry> fields = json.Member("categorical").Elements();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    check(fields[i].Member("id_bytes"), widths.wide(info.categorical[i]) ? 8 : 4);
+  }
+}
+
 PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
   PreparedMeta meta;
   meta.version = static_cast<int>(version);
@@ -76,10 +93,7 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
   info.schema = std::move(encoding.schema);
   info.classes = encoding.classes;
   info.image = encoding.image;
-  const int64_t id_bytes = IdBytes(info);
-  if (json.Member("id_bytes").Integer(4, 8) != id_bytes) {
-    json.Member("id_bytes").Wrong(StrCat(id_bytes, ", by the ids of the fields"));
-  }
+  CheckIdBytes(json, version, info);
   for (int split = 0; split < 3; ++split) {
     meta.splits[split] =
         ReadSplit(json.Member("splits").Member(SplitName(static_cast<Split>(split))), version,
@@ -90,11 +104,11 @@ PreparedMeta ReadMembers(const JsonEntry& json, int64_t version) {
 }
 
 // The hash of what version 2 says of the same contents, its members in order of name, without white
-// space. meta.json holds the checksums of the indexes, and these the checksums of the blocks: so it
-// stands for every row.
+// space; keyed fields, which version 2 lacks, stand there as they are. meta.json holds the
+// checksums of the indexes, and these the checksums of the blocks: so it stands for every row.
 std::string FingerprintOf(const std::string& text, const PreparedMeta& meta) {
   Json contents = Json::parse(text);
-  contents["version"] = 2;
+  contents["version"] = meta.version < kKeyedVersion ? kOldestVersion : meta.version;
   contents.erase("files");
   contents.erase("schema");
   contents.erase(kHashMember);
@@ -103,6 +117,7 @@ std::string FingerprintOf(const std::string& text, const PreparedMeta& meta) {
         meta.splits[split].index_checksum;
   }
   for (Json& field : contents["categorical"]) {
+    if (field.contains("keyed")) continue;
     field.erase("encoding");
     field.erase("keeps");
   }
@@ -115,10 +130,10 @@ std::string PreparedMetaText(const PreparedMeta& meta) {
   const DatasetInfo& info = meta.info;
   Json json;
   json["format"] = kPreparedFormat;
-  json["version"] = kPreparedVersion;
+  json["version"] = info.has_keys() ? kKeyedVersion : kPreparedVersion;
   json["name"] = info.name;
   json["rows_per_block"] = info.rows_per_block;
-  json["id_bytes"] = IdBytes(info);
+  if (!info.has_keys()) json["id_bytes"] = IdBytes(info);
   if (info.best_auc >= 0) json["best_auc"] = info.best_auc;
   if (info.best_gauc >= 0) json["best_gauc"] = info.best_gauc;
   for (int split = 0; split < 3; ++split) {
@@ -131,6 +146,10 @@ std::string PreparedMetaText(const PreparedMeta& meta) {
   json["groups"] = info.has_groups;
   json["times"] = info.has_times;
   AddEncodingJson(EncodingOf(info), &json);
+  const IdWidths widths(info);
+  for (size_t i = 0; info.has_keys() && i < info.categorical.size(); ++i) {
+    json["categorical"][i]["id_bytes"] = widths.wide(info.categorical[i]) ? 8 : 4;
+  }
   json["files"] = Json::object();
   for (const auto& [name, facts] : meta.files) {
     json["files"][name] = {{"bytes", facts.bytes}, {"xxh3", facts.xxh3}};

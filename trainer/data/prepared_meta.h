@@ -26,10 +26,11 @@ struct PreparedMeta {
   std::string fingerprint;
 };
 
-// Returns the text of version 3. Does not read meta.version and meta.fingerprint.
+// Returns the text of version 3, or of version 4 if fields are keyed. Does not read meta.version
+// and meta.fingerprint.
 std::string PreparedMetaText(const PreparedMeta& meta);
-// Reads meta.json of version 2 or 3. User error naming file and entry, with the value found and the
-// value expected.
+// Reads meta.json of versions 2 to 4. User error naming file and entry, with the value found and
+// the value expected.
 StatusOr<PreparedMeta> ReadPreparedMeta(const std::string& path);
 
 }  // namespace elastor

@@ -45,7 +45,9 @@ void KeepFirst(int64_t values, std::vector<IdCount>* counts) {
 // Everybody's counts of an id to rank id mod ranks, which adds them up.
 Status SumByOwner(Communicator& communicator, std::vector<IdCount>* counts) {
   const int ranks = communicator.size();
-  const auto owner = [ranks](const IdCount& count) { return count.id % ranks; };
+  const auto owner = [ranks](const IdCount& count) {
+    return static_cast<int64_t>(static_cast<uint64_t>(count.id) % static_cast<uint64_t>(ranks));
+  };
   std::sort(counts->begin(), counts->end(),
             [&](const IdCount& a, const IdCount& b) { return owner(a) < owner(b); });
   std::vector<int64_t> for_rank(ranks);

@@ -11,6 +11,10 @@ namespace elastor {
 
 Status FindValueTexts(const std::string& path, const DatasetInfo& data, int64_t field,
                       std::map<int64_t, std::string>* texts) {
+  if (data.categorical[field].keyed) {
+    for (auto& [key, text] : *texts) text = std::to_string(static_cast<uint64_t>(key));
+    return OkStatus();
+  }
   const int shares = data.categorical[field].shares;
   const std::string& owner = data.categorical[shares >= 0 ? shares : field].name;
   const std::string file = path + "/vocabulary/" + VocabularyFileName(owner);

@@ -11,6 +11,7 @@
 
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
@@ -33,6 +34,16 @@ using google::protobuf::util::MessageDifferencer;
 
 using FieldMark = decltype(operational);
 
+// Calls fn(group) for a field that is a group, or for every group of a list.
+template <typename Fn>
+void ForEachGroup(const FieldDescriptor& field, Message* message, const Fn& fn) {
+  const Reflection& reflection = *message->GetReflection();
+  if (!field.is_repeated()) return fn(reflection.MutableMessage(message, &field));
+  for (int i = 0; i < reflection.FieldSize(*message, &field); ++i) {
+    fn(reflection.MutableRepeatedMessage(message, &field, i));
+  }
+}
+
 // Clears, at every level, the fields that have the mark.
 void ClearMarked(const FieldMark& mark, Message* message) {
   const Reflection& reflection = *message->GetReflection();
@@ -42,7 +53,7 @@ void ClearMarked(const FieldMark& mark, Message* message) {
     if (field->options().GetExtension(mark)) {
       reflection.ClearField(message, field);
     } else if (field->message_type() != nullptr) {
-      ClearMarked(mark, reflection.MutableMessage(message, field));
+      ForEachGroup(*field, message, [&](Message* group) { ClearMarked(mark, group); });
     }
   }
 }
@@ -77,6 +88,7 @@ void ClearDefaults(const Message& defaults, Message* message, const IsDefault& i
       if (is_default(defaults, message, *field)) reflection.ClearField(message, field);
       continue;
     }
+    if (field->is_repeated()) continue;  // groups of a list stand for themselves
     Message* group = reflection.MutableMessage(message, field);
     ClearDefaults(reflection.GetMessage(defaults, field), group, is_default);
     const bool chosen = field->real_containing_oneof() != nullptr;
@@ -103,6 +115,13 @@ void AddFields(const Message& message, const std::string& path,
   reflection.ListFields(message, &set);
   for (const FieldDescriptor* field : set) {
     const std::string name = path + field->name();
+    if (field->message_type() != nullptr && field->is_repeated()) {
+      for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+        AddFields(reflection.GetRepeatedMessage(message, field, i), StrCat(name, ".", i, "."),
+                  fields);
+      }
+      continue;
+    }
     if (field->message_type() != nullptr) {
       AddFields(reflection.GetMessage(message, field), name + ".", fields);
       continue;

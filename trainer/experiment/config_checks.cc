@@ -32,7 +32,7 @@ Status CheckSizes(const std::string& prefix, const google::protobuf::Message& me
   for (const google::protobuf::FieldDescriptor* field : fields) {
     const std::string path = prefix + field->name();
     const bool list = field->is_repeated();
-    if (field->message_type() != nullptr) {
+    if (field->message_type() != nullptr && !list) {
       ELASTOR_RETURN_IF_ERROR(CheckSizes(path + ".", reflection.GetMessage(message, field)));
     }
     if (field->cpp_type() != field->CPPTYPE_INT32) continue;
@@ -241,6 +241,55 @@ Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& op
                  "0, as optimizer.sparse: DENSE_ADAM changes every row at every step");
 }
 
+// Numbers of other policies than the chosen one, and rules by which no row would ever leave, are
+// slips.
+Status CheckTable(const std::string& path, const TableConfig& table) {
+  const EvictionConfig& eviction = table.eviction();
+  using Policy = EvictionConfig;
+  const std::string policy = EvictionConfig::Policy_Name(eviction.policy());
+  if (table.fields().empty()) return Mistake(path + ".fields", "empty", "names of keyed fields");
+  struct Number {
+    const char* name;
+    double value;
+    EvictionConfig::Policy policy;
+  };
+  for (const Number& number :
+       {Number{"ttl_steps", static_cast<double>(eviction.ttl_steps()), Policy::TTL_STEPS},
+        Number{"half_life_steps", static_cast<double>(eviction.half_life_steps()),
+               Policy::DECAYED_LFU},
+        Number{"min_l2", eviction.min_l2(), Policy::L2}}) {
+    if ((number.value > 0) == (number.policy == eviction.policy())) continue;
+    return Mistake(path + ".eviction." + number.name, Format("%g", number.value),
+                   number.value > 0 ? "0, as policy is " + policy
+                                    : "a positive number, as policy is " + policy);
+  }
+  const bool evicts = eviction.policy() != EvictionConfig::NONE;
+  const bool when_full = table.on_full() == TableConfig::EVICT;
+  if (when_full && !evicts)
+    return Mistake(path + ".eviction.policy", "NONE", "a policy for on_full: EVICT");
+  if (when_full && table.capacity() == 0) {
+    return Mistake(path + ".capacity", "0", "a number of rows, as on_full is EVICT");
+  }
+  if (!evicts && table.evict_every_steps() > 0) {
+    return Mistake(path + ".evict_every_steps", std::to_string(table.evict_every_steps()),
+                   "0, as eviction.policy is NONE");
+  }
+  if (evicts && !when_full && table.evict_every_steps() == 0) {
+    return Mistake(path + ".evict_every_steps", "0",
+                   "steps between two passes, or on_full: EVICT, as eviction.policy is " + policy);
+  }
+  const bool by_limit =
+      eviction.policy() == EvictionConfig::TTL_STEPS || eviction.policy() == EvictionConfig::L2;
+  if (table.capacity() > 0 && eviction.evict_to() > table.capacity()) {
+    return Mistake(path + ".eviction.evict_to", std::to_string(eviction.evict_to()),
+                   StrCat("at most the capacity, ", table.capacity()));
+  }
+  if (evicts && (when_full || !by_limit) && eviction.evict_to() == 0) {
+    return Mistake(path + ".eviction.evict_to", "0", "the rows that a pass leaves");
+  }
+  return OkStatus();
+}
+
 Status CheckPublish(const PublishConfig& publish) {
   if (publish.path().empty() == (publish.every_steps() == 0)) return OkStatus();
   return publish.path().empty()
@@ -257,6 +306,10 @@ Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckSizes("embedding.", experiment.embedding()));
   ELASTOR_RETURN_IF_ERROR(CheckDeltas(experiment.checkpoint(), experiment.optimizer()));
   ELASTOR_RETURN_IF_ERROR(CheckPublish(experiment.publish()));
+  for (int i = 0; i < experiment.embedding().tables_size(); ++i) {
+    ELASTOR_RETURN_IF_ERROR(
+        CheckTable(StrCat("embedding.tables ", i + 1), experiment.embedding().tables(i)));
+  }
   const int32_t iterations = experiment.evaluation().iterations();
   ModelConfig model = experiment.model();
   if (iterations > 0 && !SetIterations(iterations, &model)) {

@@ -75,6 +75,12 @@ void FillDefaults(Message* message) {
                                             : reflection.HasField(*message, field);
     if (field->message_type() != nullptr) {
       if (!given && field->real_containing_oneof() != nullptr) continue;
+      if (field->is_repeated()) {
+        for (int j = 0; j < reflection.FieldSize(*message, field); ++j) {
+          FillDefaults(reflection.MutableRepeatedMessage(message, field, j));
+        }
+        continue;
+      }
       FillDefaults(reflection.MutableMessage(message, field));
       const bool empty = reflection.GetMessage(*message, field).ByteSizeLong() == 0;
       if (!given && empty) reflection.ClearField(message, field);
@@ -100,6 +106,11 @@ void ResolveDefaults(Experiment* experiment) {
   if (experiment->name().empty()) experiment->set_name(KindName(*ChosenModel(*model)));
   TrainingConfig* training = experiment->mutable_training();
   if (!training->has_eval_batch_size()) training->set_eval_batch_size(training->batch_size());
+
+  for (TableConfig& table : *experiment->mutable_embedding()->mutable_tables()) {
+    EvictionConfig* const eviction = table.mutable_eviction();
+    if (!eviction->has_evict_to()) eviction->set_evict_to(table.capacity() / 10 * 9);
+  }
 
   const bool mixing_given = model->rank_mixer().has_mixing();
   const bool publishes = experiment->has_publish();

@@ -201,14 +201,93 @@ int64_t TableWidth(const Experiment& experiment) {
   return experiment.embedding().width() + (HasFirstOrder(experiment.model()) ? 1 : 0);
 }
 
+namespace {
+
+RowRules::Policy PolicyOf(EvictionConfig::Policy policy) {
+  switch (policy) {
+    case EvictionConfig::LRU:
+      return RowRules::Policy::kLru;
+    case EvictionConfig::LFU:
+      return RowRules::Policy::kLfu;
+    case EvictionConfig::DECAYED_LFU:
+      return RowRules::Policy::kDecayedLfu;
+    case EvictionConfig::TTL_STEPS:
+      return RowRules::Policy::kTtlSteps;
+    case EvictionConfig::L2:
+      return RowRules::Policy::kL2;
+    default:
+      return RowRules::Policy::kNone;
+  }
+}
+
+// The rules of a keyed field's table.
+RowRules RulesOf(const EmbeddingConfig& embedding, const std::string& field) {
+  for (const TableConfig& table : embedding.tables()) {
+    if (std::ranges::count(table.fields(), field) == 0) continue;
+    const EvictionConfig& eviction = table.eviction();
+    return {.policy = PolicyOf(eviction.policy()),
+            .capacity = table.capacity(),
+            .evicts_when_full = table.on_full() == TableConfig::EVICT,
+            .evict_to = eviction.evict_to(),
+            .evict_every_steps = table.evict_every_steps(),
+            .ttl_steps = eviction.ttl_steps(),
+            .half_life_steps = eviction.half_life_steps(),
+            .min_l2 = eviction.min_l2()};
+  }
+  return {};
+}
+
+}  // namespace
+
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {
   std::vector<TableSpec> tables;
   for (const auto& field : data.categorical) {
     if (field.shares >= 0) continue;
-    tables.push_back(
-        {field.name, field.ids, TableWidth(experiment), experiment.embedding().init_stddev()});
+    TableSpec& table = tables.emplace_back(TableSpec{field.name, field.ids, TableWidth(experiment),
+                                                     experiment.embedding().init_stddev()});
+    if (!field.keyed) continue;
+    table.keyed = true;
+    table.rules = RulesOf(experiment.embedding(), field.name);
+    table.keeps_use = table.rules.keeps_use();
+    table.rows = table.rules.capacity;
   }
   return tables;
+}
+
+Status CheckKeyedTables(const Experiment& experiment, const DatasetInfo& data) {
+  std::string keyed;
+  for (const auto& field : data.categorical) {
+    if (field.keyed && field.shares < 0) keyed += (keyed.empty() ? "" : ", ") + field.name;
+  }
+  std::vector<std::string> named;
+  for (const TableConfig& table : experiment.embedding().tables()) {
+    for (const std::string& name : table.fields()) {
+      const auto field = std::ranges::find(data.categorical, name, &DatasetInfo::Categorical::name);
+      const bool has_table = field != data.categorical.end() && field->keyed && field->shares < 0;
+      if (!has_table) {
+        return UserError("embedding.tables: '" + name + "' is no field with a keyed table; " +
+                         (keyed.empty() ? "the data has none (schema encodings HASHED_KEY and "
+                                          "IDENTITY_KEY)"
+                                        : "expected one of: " + keyed));
+      }
+      if (std::ranges::count(named, name) > 0) {
+        return UserError("embedding.tables: field '" + name + "' stands there twice");
+      }
+      named.push_back(name);
+    }
+  }
+  if (keyed.empty()) return OkStatus();
+  if (experiment.optimizer().sparse() == OptimizerConfig::DENSE_ADAM) {
+    return UserError(
+        "optimizer.sparse: DENSE_ADAM updates rows that never occurred, and the data has keyed "
+        "fields (" +
+        keyed + "); expected LAZY_ADAM or another");
+  }
+  if (experiment.publish().path().empty()) return OkStatus();
+  return UserError(
+      "publish.path: publications hold no keyed tables yet, and the data has keyed "
+      "fields (" +
+      keyed + "); expected none");
 }
 
 std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInfo& data) {

@@ -35,6 +35,9 @@ Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 int64_t TableWidth(const Experiment& experiment);
 // Makes one table per categorical field that does not share another field's table.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
+// Checks embedding.tables against the data, and whether the experiment can have keyed tables. User
+// error.
+Status CheckKeyedTables(const Experiment& experiment, const DatasetInfo& data);
 // Makes the data's fields, and behind them one field per position of an encoded sequence.
 std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInfo& data);
 

@@ -37,6 +37,9 @@ int64_t GradientSums(const Range& leaves) {
   return most;
 }
 
+// A keyed table's entries for a row (embedding/key_slots.h), at half full, its key and its use.
+constexpr int64_t kKeyBytes = 2 * 16 + 8 + 8;
+
 // 2 bits a row: whether it is there, and whether it is touched.
 int64_t BitBytes(int64_t rows) { return (rows + 3) / 4; }
 
@@ -129,9 +132,12 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
     if (f < options.occurring_ids.size()) {
       occurring_[t] = std::max(occurring_[t], options.occurring_ids[f]);
     }
-    AddSize(bounded && !data.categorical[f].multi_hot ? rows_read : tables_[t].rows, &most_[t]);
+    const bool by_rows = bounded && !data.categorical[f].multi_hot;
+    AddSize(by_rows ? rows_read : tables_[t].rows, &most_[t]);
   }
-  for (size_t t = 0; t < tables_.size(); ++t) most_[t] = std::min(most_[t], tables_[t].rows);
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (!tables_[t].keyed || tables_[t].rows > 0) most_[t] = std::min(most_[t], tables_[t].rows);
+  }
 }
 
 MemoryPlan MemoryPlan::With(const Experiment& experiment) const {
@@ -204,6 +210,12 @@ struct MemoryPlan::Rows {
 MemoryPlan::Rows MemoryPlan::RowsOf(int table, const ShardPlan& shards, int rank) const {
   Rows rows;
   rows.all = shards.RowsOnRank(table, rank);
+  // How many keys there are is not known before.
+  if (tables_[table].keyed) {
+    rows.most = rows.all > 0 ? std::min(most_[table], rows.all) : most_[table];
+    rows.all = rows.most;
+    return rows;
+  }
   const OptimizerKind kind = MakeSparseOptimizer(experiment_.optimizer()).rule.kind;
   if (options_.trains && kind == OptimizerKind::kDenseAdam) {
     rows.surely = rows.most = rows.all;
@@ -219,7 +231,7 @@ MemoryPlan::Rows MemoryPlan::RowsOf(int table, const ShardPlan& shards, int rank
   } else {
     int64_t total = 0;
     for (const TableSpec& each : tables_) AddSize(each.rows, &total);
-    rows.surely = std::min(rows.all, share(options_.model_rows.begin, total));
+    rows.surely = total > 0 ? std::min(rows.all, share(options_.model_rows.begin, total)) : 0;
     rows.most = std::min(rows.all, options_.model_rows.end);
   }
   return rows;
@@ -236,9 +248,10 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
   for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
     const Rows rows = RowsOf(t, shards, rank);
     const int64_t elements = tables_[t].width + SlotElements(kind, tables_[t].width);
-    const int64_t row = options_.on_device
-                            ? elements * kElement
-                            : RowBytes({tables_[t].width, elements - tables_[t].width}, kElement);
+    const int64_t row =
+        (options_.on_device ? elements * kElement
+                            : RowBytes({tables_[t].width, elements - tables_[t].width}, kElement)) +
+        (tables_[t].keyed ? kKeyBytes : 0);
     AddSize(SizeProduct({rows.all, row + kept}), &all);
     AddSize(BitBytes(rows.all), &all);
     AddSize(SizeProduct({rows.surely, row + kept}), &surely);

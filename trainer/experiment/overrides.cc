@@ -54,8 +54,10 @@ StatusOr<std::vector<const FieldDescriptor*>> FindFields(const std::vector<std::
       return UserError(level->name() + " has no field '" + name + "'; it has: " + JoinNames(names) +
                        DidYouMean(names, name));
     }
-    CHECK(!field->is_repeated() || field->message_type() == nullptr)
-        << field->full_name() << ": a repeated group cannot be set by a flag";
+    if (field->is_repeated() && field->message_type() != nullptr) {
+      return UserError(field->name() +
+                       " is a list of groups; expected it in the experiment's file, not a flag");
+    }
     fields.push_back(field);
     level = field->message_type();  // null for a plain value
   }

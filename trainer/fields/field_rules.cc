@@ -76,6 +76,12 @@ Status CheckFields(const std::string& prefix, const Message& message) {
     if (left_out || field.options().deprecated()) continue;
     if (field.message_type() == nullptr) {
       ELASTOR_RETURN_IF_ERROR(CheckField(path, message, field));
+    } else if (field.is_repeated()) {
+      const Reflection& reflection = *message.GetReflection();
+      for (int j = 0; j < reflection.FieldSize(message, &field); ++j) {
+        ELASTOR_RETURN_IF_ERROR(CheckFields(StrCat(path, " ", j + 1, "."),
+                                            reflection.GetRepeatedMessage(message, &field, j)));
+      }
     } else {
       ELASTOR_RETURN_IF_ERROR(
           CheckFields(path + ".", message.GetReflection()->GetMessage(message, &field)));

@@ -62,8 +62,8 @@ PreparePlan::PreparePlan(const Schema& schema) : schema(schema) {
     const int table = shared == tables.end() ? own : shared->second;
     tables[field.name()] = table;
     const Field& owner = table < own ? *ids[table].field : field;
-    ids.push_back(
-        {&field, bag, bag ? bags++ : singles++, owner.encoding() == Field::VOCABULARY, table});
+    ids.push_back({&field, bag, bag ? bags++ : singles++, owner.encoding() == Field::VOCABULARY,
+                   MakesKeys(owner.encoding()), table});
   }
   if (labels.empty()) labels.emplace_back();
 }
@@ -89,6 +89,7 @@ DatasetInfo PreparePlan::Info() const {
                                 column.bag, column.field->pooling() == Field::MEAN,
                                 shares ? column.table : -1, EncodingText(*column.field),
                                 column.bag ? KeepsText(*column.field) : ""});
+    info.categorical.back().keyed = column.keyed;
   }
   return info;
 }

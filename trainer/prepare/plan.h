@@ -18,6 +18,7 @@ struct PreparePlan {
     bool bag;       // MULTI_HOT or SEQUENCE
     int64_t place;  // among the CATEGORICAL or among the bag fields
     bool text;      // VOCABULARY: values are texts, else integers
+    bool keyed;     // the integers are keys, which no pass counts
     int table;      // the column whose vocabulary and table it uses, itself or an earlier one
   };
   // `schema` must outlive the plan and be as ReadSchemaFile returns it.

@@ -317,7 +317,7 @@ Status CheckOptions(const PrepareOptions& options) {
   if (options.grow && !vocabularies) {
     return UserError(
         "--grow: no field of the schema has a vocabulary; tables of HASH and IDENTITY "
-        "have the rows that `buckets` gives");
+        "have the rows that `buckets` gives, and keys need none");
   }
   if (!no_input && options.inputs.empty() && (!by_input || rules.has_test_files)) {
     return UserError("--input is missing");

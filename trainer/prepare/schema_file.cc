@@ -20,6 +20,7 @@
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/rows/pair_lines.h"
+#include "trainer/prepare/rows/row_builder.h"
 #include "trainer/prepare/rows/side_table.h"
 #include "trainer/prepare/rows/time_text.h"
 #include "trainer/prepare/rows/value_text.h"
@@ -32,6 +33,7 @@ constexpr int64_t kMostBuckets = int64_t{1} << 48;
 constexpr int64_t kMostSchemaBytes = 16 << 20;
 constexpr int64_t kMostSyntheticFields = 1 << 16;
 constexpr int64_t kMostNames = 1 << 16;
+constexpr double kMostDrift = 1e6;
 constexpr size_t kMostDelimiterBytes = 16;
 constexpr int64_t kMostSkippedLines = 1000;
 constexpr int64_t kDefaultNegatives = 4;
@@ -243,7 +245,15 @@ Status CheckEncoding(const Field& field) {
     return UserError("encoding, min_count, buckets and offset are those of " + field.shares() +
                      ", which it shares; expected none here");
   }
-  const bool bounded = field.encoding() != Field::VOCABULARY;
+  const bool keyed = MakesKeys(field.encoding());
+  const bool bounded = field.encoding() != Field::VOCABULARY && !keyed;
+  if (keyed && (field.buckets() != 0 || field.has_min_count())) {
+    const bool buckets = field.buckets() != 0;
+    return UserError(
+        StrCat(buckets ? "buckets are for HASH and IDENTITY" : "min_count is for VOCABULARY",
+               "; the experiment's embedding.tables ",
+               buckets ? "bounds a keyed table by `capacity`" : "admits keys by `admission`"));
+  }
   if (bounded && (field.buckets() < 1 || field.buckets() > kMostBuckets)) {
     return Wrong("buckets", std::to_string(field.buckets()), "1 to 2^48 for HASH and IDENTITY");
   }
@@ -770,6 +780,13 @@ Status CheckSyntheticPlan(Schema* schema) {
   if (plan.categorical_fields() + plan.multi_hot_fields() > 0 &&
       (plan.ids_per_field() < 1 || plan.ids_per_field() > kMostBuckets)) {
     return UserError("synthetic.ids_per_field must be 1 to 2^48");
+  }
+  if (!(plan.drift() >= 0 && plan.drift() <= kMostDrift)) {
+    return UserError("synthetic.drift must be 0 to 1e6");
+  }
+  if (plan.drift() > 0 && (plan.teacher() == Synthetic::HISTORY ||
+                           plan.categorical_fields() + plan.multi_hot_fields() == 0)) {
+    return UserError("synthetic.drift is for fields of ids, and for teachers other than HISTORY");
   }
   if (!(plan.zipf_exponent() >= 0 && plan.zipf_exponent() <= 100)) {
     return UserError("synthetic.zipf_exponent must be 0 to 100");

@@ -85,12 +85,7 @@ void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
         chunk.rows, [&](int64_t i) { return ids[i * plan.singles]; }, numbers);
     return;
   }
-  std::vector<uint64_t> values;
-  for (int64_t row = 0; row < chunk.rows; ++row) {
-    const int64_t bag = row * plan.bags + column.place;
-    values.insert(values.end(), chunk.bags.begin() + (bag == 0 ? 0 : chunk.bag_ends[bag - 1]),
-                  chunk.bags.begin() + chunk.bag_ends[bag]);
-  }
+  const std::vector<uint64_t> values = BagValues(plan, column, chunk);
   number_all(
       static_cast<int64_t>(values.size()), [&](int64_t i) { return values[i]; }, numbers);
 }
@@ -265,6 +260,7 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
   }
   ValueNumbers numbers(plan_.ids.size());
   for (size_t i = 0; i < plan_.ids.size(); ++i) {
+    if (plan_.ids[i].keyed) continue;
     NumberValues(plan_, plan_.ids[i], *parsed, &draft->vocabularies[i], &numbers[i]);
   }
   SpilledChunk chunk;

@@ -109,6 +109,12 @@ void BlockPass::GatherSingles(const UnpackedChunk& chunk, uint32_t segment,
     const Id* ids = IdsOf<Id>(segment, column);
     const PackedColumn& numbers = chunk.numbers(static_cast<int64_t>(column));
     int64_t* to = out->ids.data() + first + column;
+    if (plan_.ids[column].keyed) {
+      for (size_t i = 0; i < rows.size(); ++i) {
+        to[i * columns] = static_cast<int64_t>(numbers.Integer(rows[i]));
+      }
+      continue;
+    }
     for (size_t i = 0; i < rows.size(); ++i) {
       to[i * columns] = static_cast<int64_t>(ids[numbers.Integer(rows[i])]);
     }
@@ -129,7 +135,8 @@ void BlockPass::GatherBags(const UnpackedChunk& chunk, uint32_t segment,
         end = ends[row];
       }
       for (uint32_t i = begin; i < end; ++i) {
-        out->ids.push_back(static_cast<int64_t>(ids[numbers.Integer(i)]));
+        const uint64_t number = numbers.Integer(i);
+        out->ids.push_back(static_cast<int64_t>(plan_.ids[column].keyed ? number : ids[number]));
       }
       out->offsets.push_back(static_cast<int64_t>(out->ids.size()));
     }

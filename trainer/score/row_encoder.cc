@@ -89,7 +89,7 @@ bool Fits(const PreparePlan& plan, const DataEncoding& encoding) {
                         const DatasetInfo::Categorical& field) {
     const bool owns = column.table == static_cast<int>(&column - plan.ids.data());
     return column.field->name() == field.name && field.shares == (owns ? -1 : column.table) &&
-           (!owns || column.text != field.vocabulary.empty());
+           column.keyed == field.keyed && (!owns || column.text != field.vocabulary.empty());
   };
   return std::ranges::equal(plan.numeric, encoding.numeric, {}, &Field::name,
                             &DatasetInfo::Numeric::name) &&

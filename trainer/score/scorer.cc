@@ -39,25 +39,33 @@ Status CheckPrecision(const std::string& folder, const Experiment& experiment) {
                    "expected FLOAT32, or BFLOAT16 on a CPU with AVX512-BF16");
 }
 
-// Calls use(table, rows) for the pieces of all files, on the threads of `pool` if it is not null.
+// Calls use(table, rows) for the pieces of all files (deleted rows have no columns), on the threads
+// of `pool` if it is not null.
 template <typename Use>
 Status ForEachPiece(const StoredCheckpoint& stored, ThreadPool* pool, const Use& use) {
   const Manifest& manifest = stored.manifest();
   for (size_t f = 0; f < manifest.embedding.size(); ++f) {
     ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(f));
-    std::vector<std::pair<size_t, const RowPiece*>> pieces;
-    for (size_t t = 0; t < manifest.tables.size(); ++t) {
-      for (const RowPiece& piece : manifest.embedding[f].pieces[t]) pieces.emplace_back(t, &piece);
+    struct Piece {
+      size_t table, of;  // where it is stored; the table whose rows or deletions it holds
+      const RowPiece* piece;
+    };
+    std::vector<Piece> pieces;
+    for (size_t t = 0, of = 0; t < manifest.tables.size(); ++t) {
+      if (t > 0 && !manifest.tables[t].holds_deletions()) ++of;
+      for (const RowPiece& piece : manifest.embedding[f].pieces[t]) {
+        pieces.push_back({t, of, &piece});
+      }
     }
     std::atomic<size_t> next = 0;
     std::mutex mutex;
     Status failure;
     const auto load = [&](int) {
       for (size_t i = next++; i < pieces.size(); i = next++) {
-        const auto [t, piece] = pieces[i];
+        const auto [t, of, piece] = pieces[i];
         const StatusOr<StoredCheckpoint::Rows> rows = stored.ReadPiece(file, f, t, *piece, 1);
         if (rows.ok()) {
-          use(t, *rows);
+          use(of, *rows);
           continue;
         }
         const std::lock_guard lock(mutex);
@@ -176,17 +184,18 @@ Status Scorer::LoadDense(const StoredCheckpoint& stored, ThreadPool* pool) {
 Status Scorer::CheckTables(const StoredCheckpoint& stored) const {
   const Manifest& manifest = stored.manifest();
   const EmbeddingLayout& layout = body_->layout;
-  for (size_t t = 0; t < manifest.tables.size(); ++t) {
-    const StoredTable& table = manifest.tables[t];
+  const std::vector<StoredTable> tables = manifest.tables_of_rows();
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const StoredTable& table = tables[t];
     const bool known = t < body_->stores.size() && layout.table(t).name == table.name &&
-                       layout.table(t).rows == table.keys &&
+                       layout.table(t).keys() == table.keys &&
                        layout.table(t).width == table.columns[0].width;
     if (known) continue;
     return UserError(stored.manifest_path() + ": table '" + table.name +
                      "' is not as its experiment and its data make it");
   }
-  if (manifest.tables.size() == body_->stores.size()) return OkStatus();
-  return UserError(StrCat(stored.manifest_path(), ": has ", manifest.tables.size(),
+  if (tables.size() == body_->stores.size()) return OkStatus();
+  return UserError(StrCat(stored.manifest_path(), ": has ", tables.size(),
                           " tables; expected the model's ", body_->stores.size()));
 }
 
@@ -196,6 +205,10 @@ Status Scorer::LoadRows(const StoredCheckpoint& stored, ThreadPool* pool) {
   std::mutex mutex;
   return ForEachPiece(stored, pool, [&](size_t t, const StoredCheckpoint::Rows& rows) {
     const int64_t width = body_->layout.width(static_cast<int64_t>(t));
+    if (rows.columns.empty()) {
+      for (const int64_t key : rows.keys) body_->stores[t].Remove(key);
+      return;
+    }
     for (size_t r = 0; r < rows.keys.size(); ++r) {
       bool created;
       float* const row = body_->stores[t].Claim(rows.keys[r], &created);

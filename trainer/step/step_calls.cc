@@ -21,7 +21,9 @@ class Calls {
     const bool masks = nodes_[rank_].size() > 1;
     for (int r = 0; r < shape_.ranks; ++r) {
       const int64_t keys = batch.of_rank[rank_].keys[r];
-      bytes[r] = IdMessageWords(shape_.tables, keys, masks) * sizeof(int64_t);
+      const std::vector<int64_t>& counts = batch.of_rank[rank_].count_words;
+      const int64_t words = IdMessageWords(shape_.tables, keys, masks);
+      bytes[r] = (words + (counts.empty() ? 0 : counts[r])) * sizeof(int64_t);
     }
     Add({part, beside, Phase::kIdExchange, CallKind::kAllToAllV, -1, std::move(bytes)});
     if (!shape_.sample_weights) return;
@@ -68,7 +70,7 @@ class Calls {
          Phase::kScalars,
          CallKind::kAllReduceSum,
          -1,
-         {kScalarWords * sizeof(int64_t)}});
+         {(kScalarWords + shape_.keyed_tables * kKeyedTableCounts) * int64_t{sizeof(int64_t)}}});
   }
 
   void GatherBuckets() {

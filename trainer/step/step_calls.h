@@ -19,7 +19,9 @@ namespace elastor {
 // The declaration of a step: its parts, the calls that a rank makes in them, and their bytes.
 // TrainStep enters its parts, orders its buckets and sizes its scalars by it; every size of an
 // exchange comes from the function that the exchange itself uses. Whoever predicts a step attaches
-// durations to it (trainer/cost). train_step_test holds it to the calls that steps make.
+// durations to it (trainer/cost). train_step_test holds it to the calls that steps make. A pass
+// that removes rows of keyed tables (embedding/row_pass.h) makes further calls, which are not
+// declared: how many depends on the scores.
 
 // The parts, in order. Each is named as its activity: "route_ids".
 enum class StepPart {
@@ -70,7 +72,7 @@ class StepClock {
 // checkpoint); the caller defines their meaning.
 inline constexpr int kRequestBits = 5;
 // The scalars that travel once a step: exact sums of loss, squared norm, penalty and squared rows,
-// and the request bits. Weights of samples are one exact sum.
+// and the request bits; counts of keyed tables follow. Weights of samples are one exact sum.
 inline constexpr int kScalarSums = 4;
 inline constexpr int kScalarWords = kScalarSums * ExactSum::kWords + kRequestBits;
 inline constexpr int kWeightWords = ExactSum::kWords;
@@ -85,6 +87,7 @@ struct StepShape {
   int64_t leaves = 0;          // V
   std::vector<Range> buckets;  // of the dense parameters
   int64_t tables = 0;
+  int64_t keyed_tables = 0;  // of them
   bool overlap = false;
   bool sample_weights = false;
   int64_t element_bytes = sizeof(float);

@@ -127,6 +127,7 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
 
   clock.Enter(StepPart::kScalars);
   for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
+  scalars.keyed_rows = embedding_->CountKeyedRows(*routed_.ids);
   ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
   StepResult result;
   result.loss = routed_.weight == 0 ? 0 : scalars.loss.Value() / routed_.weight;
@@ -141,7 +142,7 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
           ? std::min(1.0, options_.clip_norm / (result.gradient_norm + kNormEpsilon))
           : 1.0;
   clock.Enter(StepPart::kUpdate);
-  ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate));
+  ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate, scalars));
   clock.End();
   return result;
 }
@@ -318,13 +319,15 @@ Status TrainStep<T>::SumScalars(Scalars* scalars) {
                             &scalars->squared_rows};
   static_assert(std::size(sums) == kScalarSums);
   constexpr size_t kRequestsAt = kScalarWords - kRequestBits;
-  std::array<int64_t, kScalarWords> words;
+  std::vector<int64_t> words(kScalarWords);
   for (size_t i = 0; i < std::size(sums); ++i) {
     const auto own = sums[i]->ToWords();
     std::copy(own.begin(), own.end(), words.begin() + i * ExactSum::kWords);
   }
   std::copy(scalars->requests.begin(), scalars->requests.end(), words.begin() + kRequestsAt);
+  words.insert(words.end(), scalars->keyed_rows.begin(), scalars->keyed_rows.end());
   ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kScalars, words));
+  std::copy(words.begin() + kScalarWords, words.end(), scalars->keyed_rows.begin());
   for (size_t i = 0; i < std::size(sums); ++i) {
     std::array<int64_t, ExactSum::kWords> sum;
     std::copy_n(words.begin() + i * ExactSum::kWords, sum.size(), sum.begin());
@@ -335,7 +338,7 @@ Status TrainStep<T>::SumScalars(Scalars* scalars) {
 }
 
 template <typename T>
-Status TrainStep<T>::Apply(double scale, double learning_rate) {
+Status TrainStep<T>::Apply(double scale, double learning_rate, const Scalars& scalars) {
   const int64_t step = this->BeginUpdate();
   optimizer_.Update(scale, learning_rate, step, weights_.data());
   for (const Range& bucket : graph_->parameters().buckets()) {
@@ -343,7 +346,7 @@ Status TrainStep<T>::Apply(double scale, double learning_rate) {
   }
   embedding_->Update(scale, learning_rate, step, routed_.ids.get());
   WeightsChanged();
-  return OkStatus();
+  return embedding_->ApplyRules(step, scalars.keyed_rows);
 }
 
 template <typename T>

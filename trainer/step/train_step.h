@@ -58,6 +58,7 @@ class TrainStep final : public Step<T> {
     ExactSum penalty;
     ExactSum squared_rows;  // sum w^2 of embedding rows
     std::array<int64_t, kRequestBits> requests{};
+    std::vector<int64_t> keyed_rows;  // ShardedEmbedding::CountKeyedRows
   };
 
   using RouteThreads = typename ShardedEmbedding<T>::RouteThreads;
@@ -66,7 +67,7 @@ class TrainStep final : public Step<T> {
   void ComputePass(const LocalBatch& batch, const StepPass& planned, int thread);
   Status ReduceBucket(int bucket, int64_t batch_rows);
   Status SumScalars(Scalars* scalars);
-  Status Apply(double scale, double learning_rate);
+  Status Apply(double scale, double learning_rate, const Scalars& scalars);
   Pass<T> MakePass(const LocalBatch& batch, int64_t begin, const PassLeaves& leaves, int thread,
                    bool training) const;
 

@@ -169,7 +169,7 @@ TEST_F(CheckpointDamageTest, ManifestsThatAreNone) {
     EXPECT_TRUE(error.starts_with(Manifest() + ": ")) << error;
     return error.substr(Manifest().size() + 2);
   };
-  EXPECT_EQ(error_of("\"version\": 2", "\"version\": 5"), "version 5; expected 1, 2, 3 or 4");
+  EXPECT_EQ(error_of("\"version\": 2", "\"version\": 6"), "version 6; expected 1, 2, 3, 4 or 5");
   EXPECT_EQ(error_of("\"version\": 2", "\"version\": 3"), "base: missing");
   EXPECT_EQ(error_of("elastor-checkpoint", "something"),
             "not the manifest of a checkpoint or a model");
@@ -193,9 +193,9 @@ TEST_F(CheckpointDamageTest, ManifestsThatAreNone) {
   EXPECT_EQ(error_of("\"tensors\":{\"", "\"tensors\":{\"x"), "has no hash of tensor 'bias'");
   // Another version tells so even if it keeps its hash elsewhere.
   std::string other = manifest;
-  other.replace(other.find("\"version\": 2"), 12, "\"version\": 5");
+  other.replace(other.find("\"version\": 2"), 12, "\"version\": 6");
   ASSERT_TRUE(WriteFileAtomically(Manifest(), other).ok());
-  EXPECT_EQ(BothErrors(), Manifest() + ": version 5; expected 1, 2, 3 or 4");
+  EXPECT_EQ(BothErrors(), Manifest() + ": version 6; expected 1, 2, 3, 4 or 5");
 }
 
 // Folders of version 1 know nothing of the data's encoding; what they hold is read as ever.

@@ -87,7 +87,8 @@ void StateRank::Fill(int seed) {
   constexpr int64_t kMostElements = 256;
   const auto set_row = [&](int table, int64_t key) {
     const int64_t width = tables[table].width;
-    const int64_t elements = width + SlotElements(embedding->optimizer_kind(), width);
+    const int64_t elements = width + SlotElements(embedding->optimizer_kind(), width) +
+                             (tables[table].keeps_use ? kUseElements : 0);
     std::vector<float> row(elements);
     for (int64_t i = 0; i < elements; ++i) row[i] = ValueAt(seed, table, key * kMostElements + i);
     embedding->SetRow(table, key, row.data(), row.data() + width);

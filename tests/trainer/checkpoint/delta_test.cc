@@ -156,6 +156,67 @@ TEST_F(DeltaTest, AnyRanksReadWhatAnyRanksWrote) {
   }
 }
 
+// Rows of a keyed table that went, that went and came back, and that were born and went since the
+// base: deltas hold the keys of the first alone. On any ranks, from memory and from the files, and
+// as one folder.
+TEST_F(DeltaTest, RowsThatGoAndReturn) {
+  model_.tables[0].keyed = model_.tables[0].keeps_use = true;
+  model_.tables[0].rules = {.policy = RowRules::Policy::kLru};
+  const int64_t scattered = 0x1000193;  // keys beyond 2^63, too
+  const auto scatter = [&](std::vector<int64_t> keys) {
+    for (int64_t& key : keys) key = (key - 200) * scattered * scattered;
+    return keys;
+  };
+  const std::vector<int64_t> first = scatter(Keys(0, 3000, 1));
+  const auto remove = [&](StateRank* rank, const std::vector<int64_t>& keys) {
+    for (const int64_t key : keys) rank->embedding->RemoveRow(0, key);
+  };
+  for (const Layout& writers : kDeltaLayouts) {
+    for (const int64_t staging : {kStaging, int64_t{0}}) {
+      if (staging == 0 && writers.ranks != 3) continue;
+      const Status status = OnRanks(model_, writers, [&](StateRank& rank) -> Status {
+        CheckpointWriter writer(rank.View(), staging, rank.communicator);
+        rank.Train(first, 1);
+        ELASTOR_RETURN_IF_ERROR(Write(1, false, &rank, &writer).status());
+        remove(&rank, scatter(Keys(0, 900, 1)));      // went
+        rank.Train(scatter(Keys(0, 300, 1)), 2);      // came back
+        rank.Train(scatter(Keys(5000, 5400, 1)), 3);  // were born
+        remove(&rank, scatter(Keys(5000, 5300, 1)));  // and went
+        ELASTOR_RETURN_IF_ERROR(Write(2, true, &rank, &writer).status());
+        remove(&rank, scatter(Keys(100, 300, 1)));  // came back and went again
+        rank.Train(scatter(Keys(400, 500, 1)), 4);
+        ELASTOR_RETURN_IF_ERROR(Write(3, true, &rank, &writer).status());
+        return Write(4, false, &rank, &writer).status();
+      });
+      ASSERT_EQ(status.message(), "") << writers.ranks;
+      EXPECT_EQ(RowsIn(1), 3000);
+      EXPECT_EQ(RowsIn(2), 300 + 100 + 600);
+      EXPECT_EQ(RowsIn(3), 100 + 100 + 100 + 700);
+      EXPECT_EQ(RowsIn(4), 3000 - 700 + 100);
+      for (const Layout& readers : kDeltaLayouts) ExpectRead(3, readers);
+      ExpectRead(2, kDeltaLayouts[1]);
+      ExpectRead(4, kDeltaLayouts[2]);
+    }
+  }
+  // Deltas go on from what was read, with the keys that were gone.
+  const Status status = OnRanks(model_, {4}, [&](StateRank& rank) -> Status {
+    ELASTOR_ASSIGN_OR_RETURN(
+        const CheckpointMetadata read,
+        LoadCheckpoint(Path(3), Contents::kState, SomeModel(), rank.View(), *rank.communicator));
+    CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
+    writer.ContinueFrom(Path(3), read);
+    rank.Train(scatter(Keys(150, 160, 1)), 5);
+    ELASTOR_RETURN_IF_ERROR(Write(5, true, &rank, &writer).status());
+    return CompactCheckpoint(Path(3), Path(13), 1, *rank.communicator).status();
+  });
+  ASSERT_EQ(status.message(), "");
+  EXPECT_EQ(RowsIn(5), 1000);  // of the gone, ten came back
+  ExpectRead(5, {3, PlanKind::kReplicated});
+  EXPECT_EQ(RowsIn(13), RowsIn(4));
+  EXPECT_EQ(ReadCheckpointMetadata(Path(13))->state_digest,
+            ReadCheckpointMetadata(Path(3))->state_digest);
+}
+
 // A delta with its base, written as one folder on any ranks, is what a full state of its step is.
 TEST_F(DeltaTest, CompactedItNeedsNoBase) {
   for (const OptimizerKind dense : {OptimizerKind::kDenseAdam, OptimizerKind::kSgd}) {

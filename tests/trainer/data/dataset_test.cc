@@ -184,6 +184,108 @@ TEST(DatasetTest, MultiHotBagsAndWideIds) {
   EXPECT_THAT(rows.offsets, ElementsAre(0, 0, 1));
 }
 
+// Fields of 4 and of 8 bytes an id, single ones and bags of both.
+TEST(DatasetTest, KeysStandBesideIdsOfTables) {
+  const std::string path = FreshPath();
+  DatasetInfo info;
+  info.categorical = {{"user", 0, false, false, -1, "hashed_key"},
+                      {"words", 9, true},
+                      {"word", 5},
+                      {"tags", 0, true, false, 0, "hashed_key", "last 3"}};
+  info.categorical[0].keyed = info.categorical[3].keyed = true;
+  info.rows_per_block = 2;
+  constexpr int64_t kLast = -1;  // the key 2^64 - 1
+  constexpr int64_t kOther = int64_t{-1} << 63;
+  Rows rows;
+  rows.rows = 2;
+  rows.labels = {0, 1};
+  rows.ids = {kLast, 8, 7, 4, kOther, 5, 0, 6, 3};
+  rows.offsets = {0, 1, 3, 4, 6, 7, 8, 9, 9};
+  // labels, word, user, ends of words and of tags, words, tags
+  std::string expected(88, '\0');
+  const auto put = [&](size_t at, auto value) {
+    std::memcpy(expected.data() + at, &value, sizeof(value));
+  };
+  put(4, 1.0f);
+  put(8, uint32_t{4});
+  put(12, uint32_t{3});
+  put(16, kLast);
+  put(32, uint32_t{2});
+  put(36, uint32_t{3});
+  put(40, uint32_t{2});
+  put(44, uint32_t{2});
+  put(48, uint32_t{8});
+  put(52, uint32_t{7});
+  put(56, uint32_t{6});
+  put(64, kOther);
+  put(72, int64_t{5});
+  expected.resize(80);
+  std::string block = EncodeBlock(info, rows);
+  EXPECT_EQ(block, expected);
+  EXPECT_EQ(BlockMistake(info, block.data(), std::ssize(block), 2), "");
+
+  auto writer = DatasetWriter::Create(path, info);
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->Append(Split::kTrain, rows).ok());
+  ASSERT_TRUE((*writer)->Append(Split::kTest, rows).ok());
+  ASSERT_TRUE((*writer)->Commit({}).ok());
+  const auto dataset = OpenOrDie(path);
+  EXPECT_EQ(dataset->version(), 4);
+  EXPECT_TRUE(dataset->info().categorical[3].keyed);
+  EXPECT_FALSE(dataset->info().categorical[1].keyed);
+  Rows read;
+  ASSERT_TRUE(dataset->Read(Split::kTrain, kFileOrder, 0, {0, 2}, &read).ok());
+  EXPECT_EQ(read.ids, rows.ids);
+  EXPECT_EQ(read.offsets, rows.offsets);
+  ASSERT_TRUE(dataset->Read(Split::kTest, kFileOrder, 0, {1, 2}, &read).ok());
+  EXPECT_THAT(read.ids, ElementsAre(0, 6, 3));
+  EXPECT_THAT(read.offsets, ElementsAre(0, 1, 2, 3, 3));
+
+  put(8, uint32_t{5});
+  EXPECT_EQ(BlockMistake(info, expected.data(), std::ssize(expected), 2),
+            "row 0 of the block, field word: found id 5; expected less than 5");
+  put(8, uint32_t{4});
+  put(52, uint32_t{9});
+  EXPECT_EQ(BlockMistake(info, expected.data(), std::ssize(expected), 2),
+            "row 0 of the block, field words: found id 9; expected less than 9");
+  put(52, uint32_t{7});
+  for (const size_t ends : {36, 44}) {
+    std::string damaged = block;
+    for (const uint32_t end : {uint32_t{1}, uint32_t{1} << 30}) {
+      std::memcpy(damaged.data() + ends, &end, sizeof(end));
+      EXPECT_THAT(BlockMistake(info, damaged.data(), std::ssize(damaged), 2),
+                  HasSubstr("its bags do not fill"));
+    }
+  }
+
+  const std::string meta = FileText(path + "/meta.json");
+  const auto error_of = [&](const std::string& from, const std::string& to) {
+    std::string edited = meta;
+    edited.replace(edited.find(from), from.size(), to);
+    edited.resize(edited.rfind("\": \"") + 4);
+    std::ofstream(path + "/meta.json") << SealJson(edited);
+    const std::string error = Dataset::Open(path).status().message();
+    EXPECT_THAT(error, StartsWith(path + "/meta.json: "));
+    return error.substr(path.size() + std::string("/meta.json: ").size());
+  };
+  EXPECT_EQ(error_of("\"id_bytes\": 8", "\"id_bytes\": 4"),
+            "categorical[0].id_bytes: found 4; expected 8, by the ids of the fields");
+  EXPECT_EQ(error_of("\"version\": 4", "\"version\": 3"),
+            "version: found 3; expected 4, by its fields");
+  EXPECT_EQ(error_of("\"keyed\": true", "\"keyed\": false"), "categorical[0].ids: missing");
+  std::ofstream(path + "/meta.json") << meta;
+  // Another kind of key is another set.
+  DatasetInfo identity = info;
+  identity.categorical[0].encoding = identity.categorical[3].encoding = "identity_key";
+  const std::string other = path + ".other";
+  std::filesystem::remove_all(other);
+  writer = DatasetWriter::Create(other, identity);
+  ASSERT_TRUE((*writer)->Append(Split::kTrain, rows).ok());
+  ASSERT_TRUE((*writer)->Append(Split::kTest, rows).ok());
+  ASSERT_TRUE((*writer)->Commit({}).ok());
+  EXPECT_NE(OpenOrDie(other)->fingerprint(), dataset->fingerprint());
+}
+
 // Every optional column, on odd numbers of rows, in every combination.
 TEST(DatasetTest, WeightsGroupsAndTimes) {
   for (int columns = 0; columns < 8; ++columns) {
@@ -358,7 +460,7 @@ TEST(DatasetTest, RefusesWhatIsNotAWholeDataset) {
   EXPECT_EQ(truncated.code(), StatusCode::kUser);
   EXPECT_THAT(truncated.message(), HasSubstr("found 200 bytes"));
   std::ofstream(path + "/meta.json") << R"({"format": "elastor-prepared", "version": 99})";
-  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("version 99, expected 2 or 3"));
+  EXPECT_THAT(Dataset::Open(path).status().message(), HasSubstr("version 99, expected 2 to 4"));
   std::ofstream(path + "/meta.json") << "{";
   EXPECT_THAT(Dataset::Open(path).status().message(),
               HasSubstr("not a JSON text; the file is damaged or cut off"));
@@ -583,7 +685,7 @@ TEST(DatasetTest, BagsFollowOneAnother) {
   std::string block = EncodeBlock(info, rows);
   EXPECT_EQ(BlockMistake(info, block.data(), std::ssize(block), 2), "");
   const uint32_t first_end = 3;
-  std::memcpy(block.data() + BlockSections(info, 2).ends_at, &first_end, sizeof(first_end));
+  std::memcpy(block.data() + BlockSections(info, 2).ends_at[0], &first_end, sizeof(first_end));
   EXPECT_THAT(BlockMistake(info, block.data(), std::ssize(block), 2), HasSubstr("its bags do not"));
 }
 
@@ -676,7 +778,9 @@ TEST(EncodingTest, TellsTheFirstFieldThatDiffers) {
   data.categorical = {{"a", 7, false, false, -1, "vocabulary", "", "0123456789abcdef"},
                       {"b", 7, true, true, 0, "vocabulary", "last 5"},
                       {"c", 50, false, false, -1, "hash"},
-                      {"d", 24, false, false, -1, "hour identity"}};
+                      {"d", 24, false, false, -1, "hour identity"},
+                      {"e", 0, false, false, -1, "hashed_key"}};
+  data.categorical[4].keyed = true;
   const DataEncoding trained = EncodingOf(data);
   const auto difference = [&](const std::function<void(DataEncoding*)>& change) {
     DataEncoding changed = trained;
@@ -711,6 +815,12 @@ TEST(EncodingTest, TellsTheFirstFieldThatDiffers) {
        "categorical field d: ids 25; M was trained on 24"},
       {[](DataEncoding* e) { e->categorical[3].encoding = "identity"; },
        "categorical field d: encoding IDENTITY; M was trained on HOUR IDENTITY"},
+      {[](DataEncoding* e) { e->categorical[4].encoding = "identity_key"; },
+       "categorical field e: encoding IDENTITY_KEY; M was trained on HASHED_KEY"},
+      {[](DataEncoding* e) {
+         e->categorical[4] = {"e", 9, false, false, -1, "vocabulary", "", "0123456789abcdef"};
+       },
+       "categorical field e: encoding VOCABULARY; M was trained on HASHED_KEY"},
       // As a set of version 2 has it.
       {[](DataEncoding* e) { e->categorical[3].encoding = e->categorical[1].keeps = ""; }, ""},
   };

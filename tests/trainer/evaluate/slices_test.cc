@@ -20,7 +20,7 @@ DatasetInfo MakeInfo() {
   DatasetInfo info;
   info.categorical = {{.name = "site", .ids = 50},
                       {.name = "tags", .ids = 9, .multi_hot = true},
-                      {.name = "device", .ids = 4}};
+                      {.name = "device", .keyed = true}};
   return info;
 }
 
@@ -33,7 +33,7 @@ std::vector<Row> MakeRows(int count) {
   for (Row& row : rows) {
     const auto draw = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
     const int64_t site = draw(50);
-    row = {{site * site / 50}, {}, {draw(4)}};
+    row = {{site * site / 50}, {}, {draw(4) - 2}};  // keys from 2^63 on are negative
     for (int64_t i = draw(5); i > 0; --i) row[1].push_back(draw(9));
   }
   return rows;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -487,6 +488,7 @@ void ForEachNumber(const google::protobuf::Descriptor& group, const std::string&
   for (int i = 0; i < group.field_count(); ++i) {
     const auto& field = *group.field(i);
     if (field.options().deprecated()) continue;
+    if (field.is_repeated() && field.message_type() != nullptr) continue;  // no flag sets them
     if (field.message_type() != nullptr) {
       ForEachNumber(*field.message_type(), prefix + field.name() + ".", visit);
     } else if (field.enum_type() == nullptr && field.cpp_type() != field.CPPTYPE_STRING) {
@@ -685,6 +687,77 @@ TEST(ConfigTest, EveryModelHasDefaults) {
     ResolveDefaults(&experiment);
     EXPECT_GT(experiment.model().ByteSizeLong(), 2u) << models->field(i)->name();
   }
+}
+
+// Rules of keyed tables: the least that makes sense is taken, and every slip has its line.
+TEST(ConfigTest, RulesOfKeyedTables) {
+  const auto resolved = [](const std::string& tables) {
+    Experiment experiment = Given({});
+    EXPECT_TRUE(
+        google::protobuf::TextFormat::MergeFromString("embedding { " + tables + " }", &experiment));
+    ResolveDefaults(&experiment);
+    return experiment;
+  };
+  const auto mistake = [&](const std::string& table) {
+    return ValidateExperiment(resolved("tables { " + table + " }")).message();
+  };
+  EXPECT_EQ(mistake("fields: 'user'"), "");
+  EXPECT_EQ(mistake("fields: 'user' capacity: 100"), "");
+  const std::string full = "fields: 'user' capacity: 100 on_full: EVICT ";
+  EXPECT_EQ(mistake(full + "eviction { policy: LRU }"), "");
+  EXPECT_EQ(mistake("fields: 'user' evict_every_steps: 5 eviction { policy: L2 min_l2: .1 }"), "");
+  const std::string at = "embedding.tables 1.";
+  EXPECT_EQ(mistake("capacity: 100"), at + "fields: empty; expected names of keyed fields");
+  EXPECT_EQ(mistake("fields: 'user' capacity: -1"), at + "capacity: -1; expected 0 or more");
+  EXPECT_EQ(mistake(full), at + "eviction.policy: NONE; expected a policy for on_full: EVICT");
+  EXPECT_EQ(mistake("fields: 'user' on_full: EVICT eviction { policy: LFU }"),
+            at + "capacity: 0; expected a number of rows, as on_full is EVICT");
+  EXPECT_EQ(mistake("fields: 'user' eviction { policy: LRU }"),
+            at + "evict_every_steps: 0; expected steps between two passes, or on_full: EVICT, as "
+                 "eviction.policy is LRU");
+  EXPECT_EQ(mistake("fields: 'user' evict_every_steps: 5"),
+            at + "evict_every_steps: 5; expected 0, as eviction.policy is NONE");
+  EXPECT_EQ(mistake("fields: 'user' evict_every_steps: 5 eviction { policy: LRU }"),
+            at + "eviction.evict_to: 0; expected the rows that a pass leaves");
+  EXPECT_EQ(mistake(full + "eviction { policy: LRU evict_to: 101 }"),
+            at + "eviction.evict_to: 101; expected at most the capacity, 100");
+  EXPECT_EQ(mistake(full + "eviction { policy: TTL_STEPS }"),
+            at + "eviction.ttl_steps: 0; expected a positive number, as policy is TTL_STEPS");
+  EXPECT_EQ(mistake(full + "eviction { policy: LRU min_l2: .5 }"),
+            at + "eviction.min_l2: 0.5; expected 0, as policy is LRU");
+  EXPECT_EQ(
+      ApplyOverride("embedding.tables.capacity=5", std::make_unique<Experiment>().get()).message(),
+      "--set=embedding.tables.capacity=5: tables is a list of groups; expected it in the "
+      "experiment's file, not a flag");
+
+  DatasetInfo data;
+  data.categorical = {{.name = "user", .keyed = true}, {.name = "city", .ids = 9}};
+  const auto refused = [&](const Experiment& experiment) {
+    return CheckKeyedTables(experiment, data).message();
+  };
+  Experiment experiment = resolved("tables { " + full + "eviction { policy: LRU } }");
+  EXPECT_EQ(refused(experiment), "");
+  const std::vector<TableSpec> tables = MakeTables(experiment, data);
+  EXPECT_TRUE(tables[0].keyed && tables[0].keeps_use && !tables[1].keyed);
+  EXPECT_EQ(tables[0].rows, 100);
+  EXPECT_EQ(tables[0].rules.evict_to, 90);
+  EXPECT_EQ(refused(resolved("tables { fields: 'city' }")),
+            "embedding.tables: 'city' is no field with a keyed table; expected one of: user");
+  EXPECT_EQ(refused(resolved("tables { fields: 'user' } tables { fields: 'user' }")),
+            "embedding.tables: field 'user' stands there twice");
+  experiment.mutable_optimizer()->set_sparse(OptimizerConfig::DENSE_ADAM);
+  EXPECT_EQ(refused(experiment),
+            "optimizer.sparse: DENSE_ADAM updates rows that never occurred, and the data has keyed "
+            "fields (user); expected LAZY_ADAM or another");
+  // A policy that changes is another experiment, and stays what it was in its distinct fields.
+  experiment = resolved("tables { " + full + "eviction { policy: LRU } }");
+  const Experiment other = resolved("tables { " + full + "eviction { policy: LFU } }");
+  EXPECT_EQ(NumericDifference(other, experiment),
+            "embedding.tables.eviction.policy: LFU; expected LRU");
+  Experiment again = DistinctFields(experiment);
+  ResolveDefaults(&again);
+  EXPECT_EQ(NumericHash(again), NumericHash(experiment));
+  EXPECT_EQ(FieldTexts(experiment).at("embedding.tables.0.eviction.policy"), "LRU");
 }
 
 TEST(ConfigTest, DistinctFieldsAreTheLeastThatMakeTheSameExperiment) {

@@ -163,6 +163,87 @@ TEST(EngineTest, ThreadsMemorySegmentsAndPackingDoNotChangeTheBytes) {
   }
 }
 
+constexpr char kKeySchema[] = R"(
+    fields { name: "label" type: LABEL }
+    fields { name: "number" type: NUMERIC transform: STANDARDIZE }
+    fields { name: "word" type: CATEGORICAL encoding: HASHED_KEY }
+    fields { name: "bag" type: SEQUENCE shares: "word" max_length: 2 }
+    fields { name: "hashed" type: CATEGORICAL }
+    fields { name: "integer" type: CATEGORICAL encoding: IDENTITY_KEY }
+    rows_per_block: 512 )";
+
+// Keys stand beside ids of a vocabulary, and nothing is counted of them.
+TEST(EngineTest, KeysAreThoseOfAPlainProgram) {
+  PrepareOptions options = OptionsOf(std::string(kKeySchema) + kShares,
+                                     {WriteScratch("series.tsv", RawTexts(0, kRows))}, "out");
+  EXPECT_EQ(PrepareOrDie(options).segments, 1);
+  const auto dataset = OpenOrDie(options.output_dir);
+  const int64_t train = kRows * 6 / 10;
+  std::vector<std::string> texts;
+  for (int64_t r = 0; r < train; ++r) texts.push_back(RawRowAt(r).hashed);
+  const std::map<std::string, int64_t> ids = PlainRanks(texts, 1);
+  std::vector<int64_t> expected, offsets = {0};
+  std::set<int64_t> words, bags;
+  int64_t missing = 0;
+  const auto key_of = [](const std::string& text) {
+    return text.empty() ? 0 : static_cast<int64_t>(XXH3_64bits(text.data(), text.size()));
+  };
+  for (int64_t r = 0; r < train; ++r) {
+    const RawRow row = RawRowAt(r);
+    missing += row.word.empty();
+    if (!row.word.empty()) words.insert(key_of(row.word));
+    expected.push_back(key_of(row.word));
+    offsets.push_back(static_cast<int64_t>(expected.size()));
+    for (size_t i = row.bag.size() > 2 ? row.bag.size() - 2 : 0; i < row.bag.size(); ++i) {
+      expected.push_back(key_of(row.bag[i]));
+      bags.insert(expected.back());
+    }
+    offsets.push_back(static_cast<int64_t>(expected.size()));
+    expected.push_back(ids.at(row.hashed));
+    offsets.push_back(static_cast<int64_t>(expected.size()));
+    expected.push_back(row.integer);
+    offsets.push_back(static_cast<int64_t>(expected.size()));
+  }
+  const Rows rows = ReadAll(*dataset, Split::kTrain);
+  EXPECT_EQ(rows.ids, expected);
+  EXPECT_EQ(rows.offsets, offsets);
+  EXPECT_TRUE(std::filesystem::exists(options.output_dir + "/vocabulary/hashed.tsv"));
+  EXPECT_FALSE(std::filesystem::exists(options.output_dir + "/vocabulary/word.tsv"));
+
+  const auto json = Json::parse(FileBytes(options.output_dir + "/stats.json"));
+  const auto& word = json["categorical"][0];
+  EXPECT_EQ(word["encoding"], "HASHED_KEY");
+  EXPECT_EQ(word["train"]["values"], train);
+  EXPECT_EQ(word["train"]["missing"], missing);
+  EXPECT_FALSE(word.contains("drift"));
+  const auto near = [](const Json& part, size_t exact) {
+    EXPECT_NEAR(part["distinct_estimate"].get<double>(), static_cast<double>(exact),
+                0.03 * static_cast<double>(exact));
+  };
+  near(word["train"], words.size());
+  near(json["categorical"][1]["train"], bags.size());
+  near(json["categorical"][3]["train"], 300);
+
+  // The same bytes for any threads, segments and memory, and sorted out by sharing.
+  const std::string first = options.output_dir;
+  for (const int threads : {1, 3}) {
+    options.threads = threads;
+    options.segment_bytes = 1;
+    options.memory_bytes = 1 << 20;
+    options.output_dir = ScratchPath("threads" + std::to_string(threads));
+    EXPECT_GT(PrepareOrDie(options).segments, 1);
+    ExpectSameFolders(first, options.output_dir);
+  }
+
+  // A later day has the same keys for the same values without any preparing.
+  PrepareOptions day = OptionsOf(kKeySchema, {WriteScratch("day", RawTexts(0, 100))}, "later");
+  day.vocabulary_from = first;
+  PrepareOrDie(day);
+  const Rows later = ReadAll(*OpenOrDie(day.output_dir), Split::kTrain);
+  EXPECT_TRUE(std::equal(later.ids.begin(), later.ids.end(), expected.begin()));
+  EXPECT_EQ(later.numeric[0], rows.numeric[0]);
+}
+
 // Line ends within quotes, in chunks that would end at them.
 TEST(EngineTest, RecordsOfSeveralLinesAreRowsInEveryChunking) {
   constexpr int64_t kRecords = 20000;
@@ -436,6 +517,8 @@ TEST(EngineTest, VocabularyOfOtherFieldsIsRefused) {
               HasSubstr("has 0 numeric fields, the schema 1"));
   EXPECT_THAT(message_of("fields { name: 'f' type: CATEGORICAL encoding: HASH buckets: 9 }"),
               HasSubstr("has a vocabulary of field f"));
+  EXPECT_THAT(message_of("fields { name: 'f' type: CATEGORICAL encoding: HASHED_KEY }"),
+              HasSubstr("encodes field f as vocabulary, the schema as hashed_key"));
 }
 
 TEST(EngineTest, Statistics) {

@@ -70,8 +70,9 @@ TEST(SchemaFileTest, NumbersThatNoEnumHasAndTextsThatAreNotUtf8) {
             "s.textproto:2:20: type is 9");
   EXPECT_EQ(MessageOf(fields + "split { train: 1 by: 7 }"),
             "s.textproto:1:51: by is 7; expected one of: ORDER, HASH, TIME");
-  EXPECT_EQ(MessageOf(fields + "fields { name: 'a' type: CATEGORICAL encoding: 3 buckets: 9 }"),
-            "s.textproto:1:71: encoding is 3; expected one of: VOCABULARY, HASH, IDENTITY");
+  EXPECT_EQ(MessageOf(fields + "fields { name: 'a' type: CATEGORICAL encoding: 5 buckets: 9 }"),
+            "s.textproto:1:71: encoding is 5; expected one of: VOCABULARY, HASH, IDENTITY, "
+            "HASHED_KEY, IDENTITY_KEY");
   EXPECT_EQ(MessageOf("name: '\\377' " + fields),
             "s.textproto:1:1: name is not UTF-8; expected UTF-8 text");
   EXPECT_EQ(MessageOf("delimiter: '\xff' " + fields),
@@ -133,6 +134,14 @@ TEST(SchemaFileTest, MistakesInAField) {
       {"type: CATEGORICAL buckets: 5", "buckets are for HASH and IDENTITY"},
       {"type: CATEGORICAL encoding: HASH buckets: 5 offset: 1", "offset is for IDENTITY"},
       {"type: CATEGORICAL encoding: HASH buckets: 5 min_count: 2", "min_count is for VOCABULARY"},
+      {"type: CATEGORICAL encoding: HASHED_KEY buckets: 5",
+       "buckets are for HASH and IDENTITY; the experiment's embedding.tables bounds a keyed table "
+       "by `capacity`"},
+      {"type: CATEGORICAL encoding: IDENTITY_KEY min_count: 2",
+       "min_count is for VOCABULARY; the experiment's embedding.tables admits keys by `admission`"},
+      {"type: CATEGORICAL encoding: IDENTITY_KEY offset: 2", "offset is for IDENTITY"},
+      {"type: NUMERIC encoding: HASHED_KEY",
+       "encoding, min_count, buckets and offset are for categorical fields"},
       {"type: CATEGORICAL min_count: -1", "min_count is -1; expected 1 or more"},
       {"type: NUMERIC min_count: 2",
        "encoding, min_count, buckets and offset are for categorical fields"},
@@ -346,6 +355,10 @@ TEST(SchemaFileTest, AWrittenZeroIsTakenOrRefused) {
             "s.textproto: split: the shares are all 0; expected shares that sum to 1, or none");
   const std::string plan = "layout: SYNTHETIC synthetic { rows: 5 numeric_fields: 2 ";
   EXPECT_EQ(MessageOf(plan + "rank: 0 }"), "s.textproto: synthetic.rank must be 1 to 256");
+  EXPECT_EQ(MessageOf(plan + "drift: -1 }"), "s.textproto: synthetic.drift must be 0 to 1e6");
+  EXPECT_EQ(MessageOf(plan + "drift: 1 }"),
+            "s.textproto: synthetic.drift is for fields of ids, and for teachers other than "
+            "HISTORY");
   EXPECT_EQ(MessageOf(plan + "labels: 0 }"), "s.textproto: synthetic.labels must be 1 to 64");
   EXPECT_EQ(MessageOf(plan + "base_rate: 0 }"),
             "s.textproto: synthetic.base_rate must be in (0, 1)");

@@ -49,6 +49,18 @@ constexpr char kTableSchema[] = R"(
     fields { name: "nums" type: SEQUENCE }
     rows_per_block: 16)";
 
+// By keys alone, of columns of texts, integers, numbers, dates and lists.
+constexpr char kTableKeysSchema[] = R"(
+    delimiter: "," header: true quoted: true split { by: HASH hash_field: "user" train: 0.8 validation: 0.2 }
+    fields { name: "label" type: LABEL }
+    fields { name: "user" type: CATEGORICAL encoding: IDENTITY_KEY }
+    fields { names: ["price", "city", "cat", "flag", "day", "dec"] type: CATEGORICAL
+             encoding: HASHED_KEY }
+    fields { name: "hour" column: "t" type: CATEGORICAL transform: HOUR encoding: IDENTITY_KEY
+             time_format: YYYY_MM_DD_HH_MM_SS }
+    fields { name: "tags" type: MULTI_HOT encoding: HASHED_KEY }
+    fields { name: "nums" type: SEQUENCE encoding: IDENTITY_KEY })";
+
 // Rows of several users, with lists made of their earlier rows, and negatives beside them.
 constexpr char kLogSchema[] = R"(
     delimiter: "," header: true quoted: true split { train: 0.7 test: 0.3 }
@@ -126,6 +138,11 @@ TEST_F(TablesTest, TheSameRowsAsTextGiveTheSameSet) {
       EXPECT_EQ(Prepared({Table(name)}, threads), expected) << name << " " << threads;
     }
     EXPECT_EQ(Prepared({Table("part-0.parquet"), Table("part-1.parquet")}, threads), expected);
+  }
+  const auto keys = Prepared({Table("rows.csv")}, 1, kTableKeysSchema);
+  EXPECT_EQ(keys.size(), 5u);  // three splits, meta.json and stats.json
+  for (const char* name : {"rows.parquet", "rows.arrow", "reversed.parquet"}) {
+    EXPECT_EQ(Prepared({Table(name)}, 2, kTableKeysSchema), keys) << name;
   }
   const auto log = Prepared({Table("rows.csv")}, 1, kLogSchema);
   EXPECT_GE(log.size(), 7u);

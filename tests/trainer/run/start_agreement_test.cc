@@ -75,6 +75,9 @@ void VisitFields(
     const std::string name = path.empty() ? field.name() : path + "." + field.name();
     if (field.message_type() == nullptr) {
       visit(name, field, message);
+    } else if (field.is_repeated()) {
+      if (reflection.FieldSize(*message, &field) == 0) reflection.AddMessage(message, &field);
+      VisitFields(name, reflection.MutableRepeatedMessage(message, &field, 0), visit);
     } else if (field.real_containing_oneof() == nullptr || reflection.HasField(*message, &field)) {
       VisitFields(name, reflection.MutableMessage(message, &field), visit);
     }

@@ -44,9 +44,15 @@ constexpr int64_t kLateIndex = 60;  // first row that has it
 
 std::vector<TableSpec> Tables(const TinyTraining& training) {
   const int64_t width = training.model.features.row_width();
-  return {{"few", kFewIds, width, kStddev},
-          {"many", kManyIds, width, kStddev},
-          {"bag", kBagIds, width, kStddev}};
+  std::vector<TableSpec> tables = {{"few", kFewIds, width, kStddev},
+                                   {"many", kManyIds, width, kStddev},
+                                   {"bag", kBagIds, width, kStddev}};
+  for (TableSpec& table : tables) {
+    table.keyed = training.keyed;
+    table.rules = training.rules;
+    table.keeps_use = training.rules.keeps_use();
+  }
+  return tables;
 }
 
 // Two fields share the table "many".
@@ -371,6 +377,7 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                            .leaves = training.leaves,
                            .buckets = {buckets.begin(), buckets.end()},
                            .tables = layout.tables(),
+                           .keyed_tables = std::ranges::count_if(options.tables, &TableSpec::keyed),
                            .overlap = spread.overlap,
                            .sample_weights = training.weight != nullptr};
   std::vector<BatchDemand> demands;

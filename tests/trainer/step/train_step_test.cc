@@ -102,6 +102,20 @@ TEST(TrainStepSequencesTest, EmptyPositionsChangeNoBit) {
   EXPECT_NE(expected.digest, Train(training, Spread{}).digest);
 }
 
+// Rows that are found by their keys begin and learn as those of an array.
+TEST(TrainStepKeyedTest, HasTheBitsOfArrays) {
+  TinyTraining training = {.model = TinyModel(kTinyMlp)};
+  const Outcome expected = Train(training, Spread{});
+  training.keyed = true;
+  for (const int ranks : {1, 3, 8}) {
+    const Spread spread = {.ranks = ranks,
+                           .threads = ranks == 8 ? 1 : 2,
+                           .overlap = ranks == 3,
+                           .plan = kPlans[ranks % 4]};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+  }
+}
+
 TEST(TrainStepWeightsTest, OnesGiveTheBitsOfNone) {
   TinyTraining training = {.model = TinyModel(kTinyMlp)};
   const Outcome expected = Train(training, Spread{});
@@ -166,6 +180,8 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
   for (size_t r = 0; r < std::size(kRanks); ++r) {
     for (size_t p = 0; p < std::size(kPlans); ++p) {
       training.weight = (r + p) % 3 == 0 ? TinyWeight : nullptr;
+      training.keyed = (r + p / 2) % 2 == 0;  // with counts behind their keys, and no pass
+      training.rules.policy = training.keyed ? RowRules::Policy::kLfu : RowRules::Policy::kNone;
       std::vector<std::vector<TinyCall>> made;
       const Spread spread = {.ranks = kRanks[r],
                              .threads = p % 2 == 0 ? 1 : 2,

@@ -6,9 +6,9 @@ import numpy as np
 
 from .errors import ElastorError, listed
 from .fields import BadValue, IdEncoder, NumberEncoder
-from .model import make_tables, read_features
+from .initial import initial_rows
+from .model import export_rows, make_tables, read_features
 from .rows import file_rows
-from .safetensors import SafetensorsFile
 from .schema import parse_schema
 from .table import text_of
 
@@ -35,9 +35,7 @@ class Encoder:
             )
         encoding = dict(self._features["encoding"], schema=schema)
         self._schema = parse_schema(schema, os.path.join(export, "schema.textproto"))
-        tensors = SafetensorsFile(os.path.join(export, "embeddings.safetensors"))
-        rows = {name: (None, tensors.read(name)) for name in tensors}
-        self._tables, owners = make_tables(export, encoding, rows)
+        self._tables, owners = make_tables(export, encoding, export_rows(export, encoding))
         self.fields = self._schema.features()
         self.outputs = self._features["outputs"]
         numbers = {entry["name"]: entry for entry in encoding["numeric"]}
@@ -148,11 +146,12 @@ class Encoder:
             width = max(entry["first"] + entry["width"] for entry in entries)
             inputs["embeddings"] = np.empty((len(rows), width), np.float32)
         for entry in entries:
-            vectors = self._tables[entry["table"]].rows
+            table = self._tables[entry["table"]]
+            column, vectors = _bags(columns.get(entry["field"], []), entry), table.rows
+            if table.keyed:
+                column, vectors = self._found(table, column)
             part = slice(entry["first"], entry["first"] + entry["width"])
-            inputs["embeddings"][:, part] = _pooled(
-                _bags(columns.get(entry["field"], []), entry), vectors, entry["pooling"] == "mean"
-            )
+            inputs["embeddings"][:, part] = _pooled(column, vectors, entry["pooling"] == "mean")
         sequences = self._features.get("lengths", [])
         if sequences:
             inputs["lengths"] = np.empty((len(rows), len(sequences)), np.int64)
@@ -160,6 +159,24 @@ class Encoder:
             column = columns.get(entry["field"], [])
             inputs["lengths"][:, i] = [min(len(bag), entry["latest"]) for bag in column]
         return inputs
+
+
+    def _found(self, table, column):
+        """Places of a column's keys among vectors, and these vectors; made where there is no row."""
+        bags = column and isinstance(column[0], list)
+        keys = np.array([key for bag in column for key in bag] if bags else column, np.uint64)
+        keys, places = np.unique(keys, return_inverse=True)
+        there = table.has_rows(keys)
+        vectors = np.empty((len(keys), table.width), np.float32)
+        vectors[there] = table.vectors_of_ids(keys[there])
+        made = self._features["keyed_tables"][table.name]
+        vectors[~there] = initial_rows(
+            int(made["random_key"], 16), keys[~there], made["init_stddev"], table.width
+        )
+        if not bags:
+            return places, vectors
+        places = iter(places)
+        return [[next(places) for _ in bag] for bag in column], vectors
 
 
 def _bags(column, entry):
@@ -182,7 +199,7 @@ def _flushed(values):
 
 def _pooled(column, vectors, mean):
     """Vectors of ids, or of bags of ids: added in order, from a copy of the first."""
-    if not column or not isinstance(column[0], list):
+    if not len(column) or not isinstance(column[0], list):
         return vectors[np.array(column, np.int64)]
     lengths = np.array([len(bag) for bag in column])
     pooled = np.zeros((len(column), vectors.shape[1]), np.float32)

@@ -56,11 +56,22 @@ def read_vocabulary(path, entry):
     ]
 
 
+def _identity_key(text):
+    if not text:
+        return 0
+    value = int(text) if re.fullmatch(rb"-?[0-9]+", text) else None
+    if value is None or not -(2**63) <= value < 2**64:
+        raise BadValue(
+            text, "an integer from -2^63 to 2^64 - 1; encoding HASHED_KEY takes any text"
+        )
+    return value % 2**64
+
+
 class IdEncoder:
     """Ids of a categorical field, a bag or a sequence."""
 
     def __init__(self, field, ids_of_values):
-        """ids_of_values: {value: id} of a vocabulary; None for HASH and IDENTITY."""
+        """ids_of_values: {value: id} of a vocabulary; None for other encodings."""
         self._field = field
         self.ids_of_values = ids_of_values
         self._known = {}
@@ -72,6 +83,10 @@ class IdEncoder:
             return self.ids_of_values.get(text, 0) if text else 0
         if field.encoding == "HASH":
             return xxh3_64(text) % field.buckets
+        if field.encoding == "HASHED_KEY":
+            return max(xxh3_64(text), 1) if text else 0
+        if field.encoding == "IDENTITY_KEY":
+            return _identity_key(text)
         value = parse_integer(text)
         if value is None:
             raise BadValue(text, "an integer")

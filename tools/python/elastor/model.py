@@ -16,6 +16,7 @@ _NO_SCHEMA = "does not tell how values become ids, as its data were planted; use
 _NO_VOCABULARY = (
     "holds no vocabularies, as checkpoints do not; expected RUN/model, or use vectors_of_ids()"
 )
+_DELETED = "/deleted"  # behind the name of a keyed table, in a delta
 _SEAL = re.compile(rb'([0-9a-f]{16})"\n}\n\Z')
 
 
@@ -64,11 +65,16 @@ def read_model(path, verify=True):
         if "/" not in name  # slots of an optimizer are NAME/m and the like
     }
     parts = _parts(path, manifest, verify)
+    deleted = {name: part for name, part in parts.items() if name.endswith(_DELETED)}
     if "base" in manifest:
         base = os.path.join(os.path.dirname(os.path.realpath(path)), manifest["base"]["name"])
         base_parts = _parts(base, _read_manifest(base, manifest["base"]["manifest_xxh3"]), verify)
-        parts = {name: base_parts[name] + part for name, part in parts.items()}
-    rows = {name: _joined(part) for name, part in parts.items()}
+        parts = {name: base_parts.get(name, []) + part for name, part in parts.items()}
+    rows = {
+        name: _joined(part, [keys for keys, _ in deleted.get(name + _DELETED, [])])
+        for name, part in parts.items()
+        if name not in deleted
+    }
     tables, owners = make_tables(path, manifest.get("encoding") or {}, rows)
     return Model(path, manifest, dense, tables, owners)
 
@@ -85,8 +91,8 @@ def _read_manifest(path, seal=None):
             f"{file}: the text does not match its hash; the file is damaged or was edited"
         )
     manifest = json.loads(text)
-    if manifest.get("format") != "elastor-checkpoint" or manifest.get("version") not in (1, 2, 3, 4):
-        raise ElastorError(f"{file}: not a manifest of version 1, 2, 3 or 4")
+    if manifest.get("format") != "elastor-checkpoint" or manifest.get("version") not in range(1, 6):
+        raise ElastorError(f"{file}: not a manifest of a version from 1 to 5")
     if manifest.get("publication", {}).get("delta"):
         raise ElastorError(f"{file}: a published delta, which is no whole model; expected a base")
     if seal is not None and seal != match[1].decode():
@@ -95,8 +101,9 @@ def _read_manifest(path, seal=None):
 
 
 def _parts(path, manifest, verify):
-    """{table: [(keys, rows)]}, one of every file; later ones win."""
+    """{table: [(keys, rows)]}, one of every file; later ones win. Deleted keys have no rows."""
     parts = {table["name"]: [] for table in manifest["tables"]}
+    keyed = {table["name"] for table in manifest["tables"] if table.get("keyed")}
     for entry in manifest["embedding"]:
         file = SafetensorsFile(
             os.path.join(path, entry["name"]), entry["header_xxh3"] if verify else None
@@ -109,27 +116,48 @@ def _parts(path, manifest, verify):
                 hashes = [(b, e, piece[place]) for b, e, piece in zip(begins, ends, pieces)]
                 return file.read(f"{table}/{column}", hashes if verify else None)
 
-            parts[table].append((read("keys", 3), read("rows", 4)))
+            keys = read("keys", 3)
+            rows = None if table in keyed and table.endswith(_DELETED) else read("rows", 4)
+            parts[table].append((keys.view(np.uint64) if table in keyed else keys, rows))
     return parts
 
 
-def _joined(parts):
-    """Keys, ascending, and their rows; of equal keys the last."""
+def _joined(parts, deleted):
+    """Keys, ascending, and their rows; of equal keys the last. deleted: keys that are left out."""
     if not parts:
         return np.empty(0, np.int64), np.empty((0, 0), np.float32)
     keys = np.concatenate([keys for keys, _ in parts])[::-1]
     rows = np.concatenate([rows for _, rows in parts])[::-1]
     keys, places = np.unique(keys, return_index=True)
+    if deleted:
+        kept = ~np.isin(keys, np.concatenate(deleted))
+        keys, places = keys[kept], places[kept]
     return keys, rows[places]
 
 
 def _read_export(path):
     features, schema = read_features(path)
-    tensors = SafetensorsFile(os.path.join(path, "embeddings.safetensors"))
-    rows = {name: (None, tensors.read(name)) for name in tensors}
     encoding = dict(features["encoding"], schema=schema)
-    tables, owners = make_tables(path, encoding, rows)
+    tables, owners = make_tables(path, encoding, export_rows(path, encoding))
     return Model(path, features, {}, tables, owners)
+
+
+def export_rows(path, encoding):
+    """{table: (keys or None, rows)} of an export."""
+    tensors = SafetensorsFile(os.path.join(path, "embeddings.safetensors"))
+    keys = {
+        entry["name"]: entry["name"] + "/keys"
+        for entry in encoding.get("categorical", [])
+        if entry.get("keyed") and entry["shares"] < 0
+    }
+    return {
+        name: (
+            tensors.read(keys[name]).view(np.uint64) if name in keys else None,
+            tensors.read(name),
+        )
+        for name in tensors
+        if name not in keys.values()
+    }
 
 
 def read_features(path):

@@ -10,11 +10,12 @@ class Table:
 
     A value is what the field's encoding sees: the text of the column, or what a transform such as
     HOUR makes of it. Values of a vocabulary begin with id 1; id 0 stands for missing values, and for
-    those that training has not seen.
+    those that training has not seen. The ids of a keyed table are keys, numbers below 2^64, and 0
+    stands for missing values alone.
     """
 
     def __init__(self, name, ids, rows, encoder, values, where):
-        """ids: ascending, of `rows` [rows, width]; None: row i has id i.
+        """ids: ascending, of `rows` [rows, width], uint64 of a keyed table; None: row i has id i.
 
         encoder: an IdEncoder, or text that says why there is none. values: of ids 1, 2, ...; or
         None.
@@ -25,6 +26,10 @@ class Table:
         self._encoder = encoder
         self._values = values
         self._where = f"{where}: table {name}: "
+
+    @property
+    def keyed(self):
+        return self.row_ids.dtype == np.uint64
 
     @property
     def width(self):
@@ -44,12 +49,12 @@ class Table:
         return IdEncoder(field, self._encoder.ids_of_values)
 
     def ids(self, values):
-        """Returns the ids of some values, as int64."""
+        """Returns the ids of some values, as int64, or keys as uint64."""
         if isinstance(values, (str, bytes)):
             raise ElastorError(self._where + "ids() and vectors() take a list of values")
         if isinstance(self._encoder, str):
             raise ElastorError(self._where + self._encoder)
-        return np.array([self._id_of(value) for value in values], np.int64)
+        return np.array([self._id_of(value) for value in values], self.row_ids.dtype)
 
     def _id_of(self, value):
         try:
@@ -65,18 +70,20 @@ class Table:
 
     def has_rows(self, ids):
         """Returns for each id whether the table holds its row."""
-        return self._places(np.asarray(ids, np.int64))[1]
+        return self._places(np.asarray(ids, self.row_ids.dtype))[1]
 
     def vectors_of_ids(self, ids):
         """Returns the vectors [ids, width] of some ids."""
-        ids = np.asarray(ids, np.int64)
+        ids = np.asarray(ids, self.row_ids.dtype)
         places, there = self._places(ids)
-        if not there.all():
-            raise ElastorError(
-                f"{self._where}holds no row of id {ids[~there][0]}, which training has not met; "
-                "trainer --mode=export writes the rows of all ids"
-            )
-        return self.rows[places]
+        if there.all():
+            return self.rows[places]
+        if self.keyed:
+            raise ElastorError(f"{self._where}holds no row of key {ids[~there][0]}")
+        raise ElastorError(
+            f"{self._where}holds no row of id {ids[~there][0]}, which training has not met; "
+            "trainer --mode=export writes the rows of all ids"
+        )
 
     def vectors(self, values):
         """Returns the vectors [values, width] of some values."""

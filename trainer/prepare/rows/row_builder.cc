@@ -316,13 +316,19 @@ uint64_t RowBuilder::PlaceOf(std::string_view text) {
 
 uint64_t RowBuilder::IdOf(const FieldPlan& field, std::string_view text) {
   if (field.encoding == Field::VOCABULARY) return PlaceOf(text);
+  if (field.encoding == Field::HASHED_KEY) return HashedKey(text);
   return XXH3_64bits(text.data(), text.size()) % field.buckets;
 }
 
 bool RowBuilder::Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids) {
   uint64_t id;
-  if (field.encoding == Field::VOCABULARY || field.encoding == Field::HASH) {
+  if (TakesText(field.encoding)) {
     id = IdOf(field, text);
+  } else if (field.encoding == Field::IDENTITY_KEY) {
+    if (!ParseKey(text, &id)) {
+      return FailField(field, text,
+                       "an integer from -2^63 to 2^64 - 1; encoding HASHED_KEY takes any text");
+    }
   } else {
     int64_t value;
     if (!ParseInteger(text, &value)) return FailField(field, text, "an integer");

@@ -15,6 +15,15 @@ namespace elastor {
 
 inline constexpr size_t kDefaultMaxLength = 64;  // ids of a bag, when the schema gives none
 
+// Whether an encoding makes keys of 64 bits, for a table whose rows come and go.
+inline bool MakesKeys(Field::Encoding encoding) {
+  return encoding == Field::HASHED_KEY || encoding == Field::IDENTITY_KEY;
+}
+// Whether an encoding takes any text.
+inline bool TakesText(Field::Encoding encoding) {
+  return encoding != Field::IDENTITY && encoding != Field::IDENTITY_KEY;
+}
+
 // A field of the schema, as the parser needs it.
 struct FieldPlan {
   explicit FieldPlan(const Field& field, int64_t column);

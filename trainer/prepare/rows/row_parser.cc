@@ -400,7 +400,7 @@ std::vector<Ready> RowParser::Plan::ReadyColumns(ParsedChunk* chunk, RowBuilder*
     }
     if (field.type != Field::CATEGORICAL) continue;
     CodedIds& coded = chunk->coded[single++];
-    const bool any_text = field.encoding == Field::VOCABULARY || field.encoding == Field::HASH;
+    const bool any_text = TakesText(field.encoding);
     if (field.column < 0 || field.transform != Field::NONE || !any_text) continue;
     const TextColumn& column = chunk->table.columns[field.column];
     if (column.codes.empty()) continue;

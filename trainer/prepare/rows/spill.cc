@@ -14,6 +14,17 @@ constexpr uint8_t kMissingLabel = 2;
 
 }  // namespace
 
+std::vector<uint64_t> BagValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
+                                const ParsedChunk& chunk) {
+  std::vector<uint64_t> values;
+  for (int64_t row = 0; row < chunk.rows; ++row) {
+    const int64_t bag = row * plan.bags + column.place;
+    values.insert(values.end(), chunk.bags.begin() + (bag == 0 ? 0 : chunk.bag_ends[bag - 1]),
+                  chunk.bags.begin() + chunk.bag_ends[bag]);
+  }
+  return values;
+}
+
 std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
                       const ValueNumbers& numbers) {
   const int64_t rows = chunk.rows;
@@ -51,8 +62,16 @@ std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
       }
       PackedColumn::AppendIntegers(lengths.data(), rows, 1, &bytes);
     }
-    PackedColumn::AppendIntegers(numbers[i].data(), static_cast<int64_t>(numbers[i].size()), 1,
-                                 &bytes);
+    if (!plan.ids[i].keyed) {
+      PackedColumn::AppendIntegers(numbers[i].data(), static_cast<int64_t>(numbers[i].size()), 1,
+                                   &bytes);
+    } else if (plan.ids[i].bag) {
+      const std::vector<uint64_t> keys = BagValues(plan, plan.ids[i], chunk);
+      PackedColumn::AppendIntegers(keys.data(), static_cast<int64_t>(keys.size()), 1, &bytes);
+    } else {
+      PackedColumn::AppendIntegers(chunk.ids.data() + plan.ids[i].place, rows, plan.singles,
+                                   &bytes);
+    }
   }
   PackedColumn::Pad(&bytes);
   return bytes;

@@ -29,10 +29,15 @@ struct SpilledChunk {
   uint64_t checksum = 0;  // XXH3-64
 };
 
-// Numbers of the values of one chunk: by column of PreparePlan::ids, a row or a bag's value each.
+// Numbers of the values of one chunk: by column of PreparePlan::ids, a row or a bag's value each;
+// none of keyed columns.
 using ValueNumbers = std::vector<std::vector<uint32_t>>;
 
-// The packed columns of a chunk.
+// What ParsedChunk::bags has of one column, row after row.
+std::vector<uint64_t> BagValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
+                                const ParsedChunk& chunk);
+
+// The packed columns of a chunk. Keys stand there in the place of numbers.
 std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
                       const ValueNumbers& numbers);
 
@@ -51,7 +56,7 @@ class UnpackedChunk {
   int64_t time(int64_t row) const { return static_cast<int64_t>(times_.Integer(row)); }
   uint8_t split(int64_t row) const { return static_cast<uint8_t>(splits_.Integer(row)); }
   const PackedColumn& numeric(int64_t field) const { return numeric_[field]; }
-  // By column of PreparePlan::ids; of a bag column the values of bag `row` are
+  // By column of PreparePlan::ids, keys of a keyed one; of a bag column the values of bag `row` are
   // [ends[row - 1], ends[row]).
   const PackedColumn& numbers(int64_t column) const { return numbers_[column]; }
   const std::vector<uint32_t>& ends(int64_t column) const { return ends_[column]; }

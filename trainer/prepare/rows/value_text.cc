@@ -1,6 +1,7 @@
 #include "trainer/prepare/rows/value_text.h"
 
 #include <fast_float/fast_float.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -65,6 +66,23 @@ bool ParseNumber(std::string_view text, double* value) {
 
 bool ParseInteger(std::string_view text, int64_t* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+uint64_t HashedKey(std::string_view text) {
+  return text.empty() ? 0 : std::max<uint64_t>(XXH3_64bits(text.data(), text.size()), 1);
+}
+
+bool ParseKey(std::string_view text, uint64_t* key) {
+  *key = 0;
+  if (text.empty()) return true;
+  if (text[0] == '-') {
+    int64_t value;
+    if (!ParseInteger(text, &value)) return false;
+    *key = static_cast<uint64_t>(value);
+    return true;
+  }
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *key);
   return error == std::errc() && end == text.data() + text.size();
 }
 

@@ -13,6 +13,14 @@ namespace elastor {
 // A finite number that a float can hold.
 bool ParseNumber(std::string_view text, double* value);
 bool ParseInteger(std::string_view text, int64_t* value);
+
+// Keys of tables whose rows come and go. An empty text, a missing value, has key 0.
+
+// XXH3-64 of the text; 1 where that is 0.
+uint64_t HashedKey(std::string_view text);
+// An integer from -2^63 to 2^64 - 1; a negative one becomes its two's complement.
+bool ParseKey(std::string_view text, uint64_t* key);
+
 // 1 for 1; 0 for 0 and -1.
 bool ParseLabel(std::string_view text, float* label);
 

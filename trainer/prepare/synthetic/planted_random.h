@@ -25,6 +25,7 @@ inline constexpr uint32_t kIdItem = 1 << 30;
 inline constexpr uint32_t kLabelItem = 2u << 30;
 inline constexpr uint32_t kHistoryItem =
     3u << 30;  // HISTORY: of a user in place of a row, then of a row
+inline constexpr uint32_t kBirthItem = kHistoryItem;  // drift: of an id in place of a row
 
 inline double ZipfExponentOf(const Synthetic& plan) {
   return plan.has_zipf_exponent() ? plan.zipf_exponent() : kDefaultZipfExponent;

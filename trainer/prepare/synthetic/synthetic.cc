@@ -89,6 +89,11 @@ DatasetInfo SyntheticInfo(const Schema& schema) {
     info.categorical.push_back(
         {Numbered('M', i), plan.ids_per_field(), true, false, -1, "planted"});
   }
+  for (DatasetInfo::Categorical& field : info.categorical) {
+    if (plan.drift() == 0) break;
+    field.ids = 0;
+    field.keyed = info.has_times = true;
+  }
   if (plan.teacher() == Synthetic::HISTORY) {
     info.has_groups = true;
     info.categorical.push_back({"history", plan.ids_per_field(), true, true, 0, "planted",

@@ -15,6 +15,15 @@ namespace {
 
 constexpr uint32_t kLongestBag = 4;
 constexpr double kFirstOrderShare = 0.5;
+constexpr int64_t kFirstTime = 1'600'000'000;  // of the first row; the others follow each second
+
+// Every number has a key of its own, and 0 alone has key 0 (MurmurHash3's finaliser).
+int64_t MixKey(int64_t number) {
+  auto key = static_cast<uint64_t>(number);
+  key = (key ^ (key >> 33)) * 0xff51afd7ed558ccd;
+  key = (key ^ (key >> 33)) * 0xc4ceb9fe1a85ec53;
+  return static_cast<int64_t>(key ^ (key >> 33));
+}
 
 int64_t RankOf(const Synthetic& plan) {
   if (plan.rank() > 0) return plan.rank();
@@ -35,8 +44,16 @@ Teacher::Teacher(const Synthetic& plan)
 void Teacher::AppendId(int64_t row, int64_t field, int64_t position, Rows* rows) const {
   const PhiloxBlock bits =
       RowBits(plan_, row, kIdItem + static_cast<uint32_t>(field), static_cast<uint32_t>(position));
-  rows->ids.push_back(
-      HeavyTailed(Uniform53(bits[0], bits[1]), plan_.ids_per_field(), ZipfExponentOf(plan_)));
+  const int64_t id =
+      HeavyTailed(Uniform53(bits[0], bits[1]), plan_.ids_per_field(), ZipfExponentOf(plan_));
+  rows->ids.push_back(plan_.drift() > 0 ? KeyAt(row, field, id) : id);
+}
+
+int64_t Teacher::KeyAt(int64_t row, int64_t field, int64_t id) const {
+  const PhiloxBlock bits = RowBits(plan_, id, kBirthItem + static_cast<uint32_t>(field), 0);
+  const double age = plan_.drift() * static_cast<double>(row) / static_cast<double>(plan_.rows());
+  const auto births = static_cast<int64_t>(age + Uniform53(bits[0], bits[1]));
+  return MixKey(1 + id + births * plan_.ids_per_field());
 }
 
 int64_t Teacher::BagLength(int64_t row, int64_t field) const {
@@ -45,6 +62,7 @@ int64_t Teacher::BagLength(int64_t row, int64_t field) const {
 
 void Teacher::AppendFeatures(int64_t row, Rows* rows) const {
   ++rows->rows;
+  if (plan_.drift() > 0) rows->times.push_back(kFirstTime + row);
   for (int64_t field = 0; field < numeric_; ++field) {
     const PhiloxBlock bits = RowBits(plan_, row, kNumericItem + static_cast<uint32_t>(field), 0);
     const bool missing = UniformFromBits(bits[2]) < plan_.missing_share();

@@ -33,6 +33,8 @@ class Teacher {
 
   void AppendFeatures(int64_t row, Rows* rows) const;
   void AppendId(int64_t row, int64_t field, int64_t position, Rows* rows) const;
+  // The key of what stands at an id's place when the row is made.
+  int64_t KeyAt(int64_t row, int64_t field, int64_t id) const;
   int64_t BagLength(int64_t row, int64_t field) const;
   // What makes the logit of a label from its score.
   struct Label {

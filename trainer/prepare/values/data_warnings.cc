@@ -97,7 +97,7 @@ void Warnings::OfMissing(int split) {
     const ValueTally& values = ranked_.tallies[i];
     const bool missing = plan_.ids[i].bag
                              ? tally.empty_bags[i] == tally.rows
-                             : plan_.ids[i].text && values.missing[split] == tally.rows;
+                             : values.values[split] > 0 && values.missing[split] == tally.rows;
     if (missing) names.push_back(plan_.ids[i].field->name());
   }
   if (names.empty()) return;

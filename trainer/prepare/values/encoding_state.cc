@@ -31,6 +31,7 @@ std::string TransformName(const Field& field) {
 
 // Fills `state` from the meta file of a prepared set; returns what does not fit, or nothing.
 std::string TakeMeta(const Json& meta, const PreparePlan& plan, EncodingState* state) {
+  const DatasetInfo info = plan.Info();
   const Json& numeric = meta.at("numeric");
   if (numeric.size() != plan.numeric.size()) {
     return StrCat("has ", numeric.size(), " numeric fields, the schema ", plan.numeric.size());
@@ -60,11 +61,17 @@ std::string TakeMeta(const Json& meta, const PreparePlan& plan, EncodingState* s
     if (found.at("shares") != (owns ? -1 : column.table)) {
       return "shares the table of field " + name + " otherwise";
     }
+    const std::string encoding = found.value("encoding", "").get<std::string>();
+    const bool keyed = found.value("keyed", false).get<bool>();
+    if (keyed != column.keyed || (keyed && encoding != info.categorical[i].encoding)) {
+      return StrCat("encodes field ", name, " as ", encoding, ", the schema as ",
+                    info.categorical[i].encoding);
+    }
     const std::string checksum = found.value("vocabulary_checksum", "").get<std::string>();
     if (owns && column.text == checksum.empty()) {
       return StrCat("has ", column.text ? "no" : "a", " vocabulary of field ", name);
     }
-    const int64_t rows = found.at("ids").get<int64_t>();
+    const int64_t rows = keyed ? 0 : found.at("ids").get<int64_t>();
     const int64_t buckets = plan.ids[column.table].field->buckets();
     if (!column.text && rows != buckets) {
       return StrCat("has ", rows, " ids in field ", name, ", the schema ", buckets);

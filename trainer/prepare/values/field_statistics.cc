@@ -44,20 +44,24 @@ Json CategoricalJson(const PreparePlan& plan, const Measures& measures, const Ra
   Json json;
   json["name"] = id.field->name();
   json["encoding"] = Field::Encoding_Name(owner.encoding());
-  json["ids"] = ranked.table_rows[column];
+  if (!id.keyed) json["ids"] = ranked.table_rows[column];
   for (int split = 0; split < 3; ++split) {
     Json& part = json[SplitName(split)];
     part["values"] = tally.values[split];
     if (id.bag) {
       part["empty"] = measures.splits[split].empty_bags[column];
-    } else if (id.text) {
-      part["missing"] = tally.missing[split];
+    }
+    if (id.keyed || (id.text && !id.bag)) part["missing"] = tally.missing[split];
+    if (id.keyed) {
+      part["distinct_estimate"] = measures.splits[split].keys[column].others.Estimate();
+      continue;
     }
     part["distinct"] = tally.distinct[split];
     if (!id.text) continue;
     part["unknown"] = tally.unknown[split];
     part["unknown_share"] = Share(tally.unknown[split], tally.values[split] - tally.missing[split]);
   }
+  if (id.keyed) return json;
   for (int split = 1; split < 3; ++split) json["drift"][SplitName(split)] = tally.divergence[split];
   json["top"] = Json::array();
   for (const TopValue& top : tally.top) {

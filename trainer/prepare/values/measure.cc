@@ -44,6 +44,7 @@ class Measurer {
       tally.numeric.resize(plan_.numeric.size());
       tally.values.resize(plan_.ids.size(), 0);
       tally.empty_bags.resize(plan_.ids.size(), 0);
+      tally.keys.resize(plan_.ids.size());
     }
     empty_ = measures_.splits;
   }
@@ -159,8 +160,19 @@ void Measurer::MeasureChunk(const UnpackedChunk& chunk, const std::vector<uint32
   for (size_t i = 0; i < plan_.ids.size(); ++i) {
     const PackedColumn& numbers = chunk.numbers(static_cast<int64_t>(i));
     uint32_t* times = (*counts)[i][split].data();
+    KeyTally& keys = tally->keys[i];
+    const auto count = [&](uint32_t at) {
+      const uint64_t number = numbers.Integer(at);
+      if (!plan_.ids[i].keyed) {
+        ++times[number];
+      } else if (number == 0) {
+        ++keys.missing;
+      } else {
+        keys.others.Add(number);
+      }
+    };
     if (!plan_.ids[i].bag) {
-      for (const uint32_t row : rows) ++times[numbers.Integer(row)];
+      for (const uint32_t row : rows) count(row);
       tally->values[i] += static_cast<int64_t>(rows.size());
       continue;
     }
@@ -169,7 +181,7 @@ void Measurer::MeasureChunk(const UnpackedChunk& chunk, const std::vector<uint32
       const uint32_t begin = row == 0 ? 0 : ends[row - 1];
       tally->empty_bags[i] += begin == ends[row];
       tally->values[i] += ends[row] - begin;
-      for (uint32_t at = begin; at < ends[row]; ++at) ++times[numbers.Integer(at)];
+      for (uint32_t at = begin; at < ends[row]; ++at) count(at);
     }
   }
 }
@@ -251,6 +263,8 @@ Status Measurer::Work() {
     for (size_t i = 0; i < all.empty_bags.size(); ++i) {
       all.values[i] += tallies[split].values[i];
       all.empty_bags[i] += tallies[split].empty_bags[i];
+      all.keys[i].missing += tallies[split].keys[i].missing;
+      all.keys[i].others.Merge(tallies[split].keys[i].others);
     }
   }
   return OkStatus();

@@ -14,6 +14,7 @@
 #include "trainer/prepare/prepare_options.h"
 #include "trainer/prepare/rows/row_places.h"
 #include "trainer/prepare/text_pass.h"
+#include "trainer/prepare/values/distinct_keys.h"
 
 namespace elastor {
 
@@ -47,6 +48,12 @@ struct NumericTally {
   std::vector<int64_t> bins = std::vector<int64_t>(kBins, 0);
 };
 
+// The keys of a column in one split.
+struct KeyTally {
+  int64_t missing = 0;  // how often key 0 occurs
+  DistinctKeys others;
+};
+
 struct SplitTally {
   // Counts of one label: rows that have it, and rows where it is 1.
   struct Label {
@@ -62,6 +69,7 @@ struct SplitTally {
   std::vector<NumericTally> numeric;  // by field
   std::vector<int64_t> values;        // by column of PreparePlan::ids
   std::vector<int64_t> empty_bags;    // the same
+  std::vector<KeyTally> keys;         // the same; of keyed columns
 };
 
 // How often each value of a run occurs in each split: u32[size], in the order of the run, at `at`

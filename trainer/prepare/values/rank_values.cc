@@ -377,6 +377,11 @@ void Ranker::MergeTallies() {
     }
   }
   for (ValueTallyBuilder& sum : sums) result_.tallies.push_back(sum.Finish());
+  for (size_t i = 0; i < plan_.ids.size(); ++i) {
+    for (int split = 0; plan_.ids[i].keyed && split < 3; ++split) {
+      result_.tallies[i].missing[split] = measures_.splits[split].keys[i].missing;
+    }
+  }
 }
 
 StatusOr<RankedValues> Ranker::Run() {

@@ -18,8 +18,9 @@
 namespace elastor {
 
 struct RankedValues {
-  std::vector<ValueTally> tallies;            // by column of PreparePlan::ids
-  std::vector<int64_t> table_rows;            // the same
+  // By column of PreparePlan::ids; keyed ones have values and missing ones only.
+  std::vector<ValueTally> tallies;
+  std::vector<int64_t> table_rows;            // the same; 0 of keyed ones
   std::vector<SavedVocabulary> vocabularies;  // the same; only of columns that own one
   int id_bytes = 4;                           // of an id in the file of ids
   std::vector<std::vector<int64_t>> ids_at;   // by segment, then column: in the file of ids

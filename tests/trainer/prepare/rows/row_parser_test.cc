@@ -190,6 +190,46 @@ TEST(RowParserTest, MissingCategories) {
             "column 2 (i): found '', expected an integer");
 }
 
+// Of fields of every type; a missing value has key 0.
+TEST(RowParserTest, Keys) {
+  const ParsedChunk chunk = ParseText(
+      std::string(kLabel) +
+          "null: 'NULL' max_bad_rows: 9 "
+          "fields { name: 'h' type: CATEGORICAL encoding: HASHED_KEY }"
+          "fields { name: 'i' type: CATEGORICAL encoding: IDENTITY_KEY }"
+          "fields { name: 'b' type: SEQUENCE shares: 'i' keep_missing: true max_length: 3 }"
+          "fields { name: 'm' type: MULTI_HOT encoding: HASHED_KEY }",
+      "0\tuser_1\t18446744073709551615\t1||-1|9223372036854775808\ta|a\n"
+      "0\tNULL\tNULL\t\t\n"
+      "0\tx\t18446744073709551616\t\t\n"
+      "0\tx\t-9223372036854775809\t\t\n"
+      "0\tx\tabc\t\t\n"
+      "0\tx\t1\t2|3.0\t\n");
+  EXPECT_EQ(chunk.rows, 2);
+  EXPECT_THAT(chunk.ids, ElementsAre(Hash("user_1"), ~uint64_t{0}, 0u, 0u));
+  EXPECT_THAT(chunk.bag_ends, ElementsAre(3, 5, 5, 5));
+  EXPECT_THAT(chunk.bags, ElementsAre(0u, ~uint64_t{0}, uint64_t{1} << 63, Hash("a"), Hash("a")));
+  ASSERT_EQ(chunk.bad.size(), 4u);
+  const std::string expected =
+      ", expected an integer from -2^63 to 2^64 - 1; encoding HASHED_KEY takes any text";
+  EXPECT_EQ(chunk.bad[0].what, "column 3 (i): found '18446744073709551616'" + expected);
+  EXPECT_EQ(chunk.bad[1].what, "column 3 (i): found '-9223372036854775809'" + expected);
+  EXPECT_EQ(chunk.bad[2].what, "column 3 (i): found 'abc'" + expected);
+  EXPECT_EQ(chunk.bad[3].what, "column 4 (b): found '3.0'" + expected);
+}
+
+// The n-th pair's index, indices of triples and a bag of all indices.
+TEST(RowParserTest, KeysOfPairs) {
+  const std::string i = "fields { name: 'i' type: CATEGORICAL encoding: IDENTITY_KEY }";
+  const std::string m = "fields { name: 'm' type: MULTI_HOT encoding: HASHED_KEY any_value: true }";
+  const ParsedChunk pairs = ParseText("layout: LIBSVM " + i + m, "1 77:1 5:2 x:3\n");
+  EXPECT_THAT(pairs.ids, ElementsAre(77u));
+  EXPECT_THAT(pairs.bags, ElementsAre(Hash("5"), Hash("x")));
+  const ParsedChunk triples = ParseText("layout: LIBFFM " + i + m, "1 2:8:2\n0 1:9:1\n");
+  EXPECT_THAT(triples.ids, ElementsAre(0u, 9u));
+  EXPECT_THAT(triples.bags, ElementsAre(Hash("8")));
+}
+
 // The three parts of a time that models use, all read from one column.
 std::string TimeSchema(const std::string& format) {
   std::string schema = std::string(kLabel) + "fields { name: 't' type: TIME time_format: " + format;

@@ -71,6 +71,50 @@ TEST(SyntheticTest, BestAucIsThatOfTheTeacher) {
   }
 }
 
+// Ids are born one by one and live for a quarter of the rows. What a key says does not change.
+TEST(SyntheticTest, IdsAreBornAndDie) {
+  const PrepareOptions options = OptionsOf(SchemaOf("drift: 4 zipf_exponent: 0.3"), {}, "out");
+  const auto report = Prepare(options);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const auto dataset = OpenOrDie(options.output_dir);
+  EXPECT_EQ(dataset->version(), 4);
+  EXPECT_TRUE(dataset->info().has_times);
+  for (const auto& field : dataset->info().categorical) EXPECT_TRUE(field.keyed) << field.name;
+  constexpr int64_t kRows = 20000, kFields = 7, kLife = kRows / 4, kAlive = 500;
+  struct Life {
+    int64_t first, last;
+  };
+  std::map<int64_t, Life> lives;  // of the first field
+  std::map<int64_t, int64_t> in_window;
+  const Teacher planted(options.schema.synthetic());
+  Rows all;
+  std::vector<double> logits;
+  for (int64_t row = 0; row < kRows; ++row) {
+    logits.push_back(planted.AppendRow(row, &all)[0]);
+    const int64_t key = all.ids[all.offsets[row * kFields]];
+    EXPECT_NE(key, 0);
+    lives.try_emplace(key, Life{row, row}).first->second.last = row;
+    if (row >= 10000 && row < 10000 + kLife / 10) ++in_window[key];
+  }
+  int64_t of_the_end = 0;
+  for (const auto& [key, life] : lives) {
+    EXPECT_LE(life.last - life.first, kLife);
+    of_the_end += life.last >= kRows - kLife / 10;
+  }
+  // 500 live at the beginning and 2,000 are born; a tenth of a life renews a tenth of them.
+  EXPECT_GT(std::ssize(lives), 2300);
+  EXPECT_LE(std::ssize(lives), 2500);
+  EXPECT_LE(std::ssize(in_window), kAlive * 11 / 10 + 20);
+  EXPECT_GT(of_the_end, 200);
+  const Rows validation = ReadAll(*dataset, Split::kValidation);
+  EXPECT_TRUE(std::equal(validation.ids.begin(), validation.ids.end(),
+                         all.ids.begin() + all.offsets[10000 * kFields]));
+  EXPECT_EQ(validation.times[0], 1'600'010'000);
+  EXPECT_EQ(dataset->info().best_auc,
+            ExactAuc({logits.begin() + 10000, logits.begin() + 18000}, validation.labels));
+  EXPECT_GT(dataset->info().best_auc, 0.7);
+}
+
 // An exponent of 0 is no default: all ids are alike, and so their mean is the middle.
 TEST(SyntheticTest, AnExponentOfZeroMakesIdsAlike) {
   const PrepareOptions options = OptionsOf(SchemaOf("zipf_exponent: 0 signal: 0"), {}, "alike");

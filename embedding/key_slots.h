@@ -1,0 +1,127 @@
+#ifndef ELASTOR_EMBEDDING_KEY_SLOTS_H_
+#define ELASTOR_EMBEDDING_KEY_SLOTS_H_
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/digest.h"
+#include "embedding/key_space.h"
+#include "embedding/row_index.h"
+#include "embedding/zero_pages.h"
+
+namespace elastor {
+
+// Finds the slot of a key among the rows of a keyed table that one rank stores, and gives slots to
+// new keys. Each partition has an open-addressing table of its own (linear probing, at most three
+// quarters full), so that it grows alone and is listed alone. Slots are numbered from 0; those of
+// keys that left are used again, by the same partition.
+//
+// It also holds the keys that left since the caller forgot them (*gone* keys), with a digest
+// record.
+//
+// Thread-safety: finds may run together. Changes of different partitions may, too.
+class KeySlots {
+ public:
+  static constexpr uint32_t kNone = 0xffffffff;
+
+  // slots: the most slots that there may be; the process ends with
+  // the line of a lack of memory, naming `what`, when a key needs one more.
+  KeySlots(StoredPartitions partitions, int64_t slots, std::string what);
+
+  // Sets slots[i] to the slot of keys[i], or to kNone. Keys and entries are fetched ahead.
+  void Find(std::span<const int64_t> keys, uint32_t* slots) const;
+  uint32_t Find(int64_t key) const {
+    uint32_t slot;
+    Find({&key, 1}, &slot);
+    return slot;
+  }
+  // Gives the key a slot. REQUIRES: it has none.
+  uint32_t Insert(int64_t key);
+  // Takes the key's slot away. REQUIRES: it has one.
+  void Remove(int64_t key);
+  void Clear();
+
+  int64_t KeyAt(int64_t slot) const { return Keys()[slot]; }
+  // Returns the number of a key's partition among those stored.
+  int64_t NumberOf(int64_t key) const {
+    return NumberAt(static_cast<int64_t>(MixKey(key) % kPartitions));
+  }
+  // Returns the keys of a partition, given by its number.
+  int64_t CountOf(int64_t number) const { return tables_[number].size; }
+  int64_t size() const;
+  // Returns the slots given out so far: every slot in use is below.
+  int64_t slots_used() const { return std::min(next_.load(), slots_); }
+  int64_t memory_bytes() const;
+
+  // A key and its slot.
+  struct Entry {
+    int64_t key;
+    uint32_t slot;
+    uint32_t padding;
+  };
+  // Calls fn(key, slot) for the keys of a partition, in no order that has a meaning.
+  template <typename Fn>
+  void ForEachOf(int64_t number, const Fn& fn) const {
+    const Table& table = tables_[number];
+    for (uint64_t i = 0; i <= table.mask; ++i) {
+      if (table.entries[i].slot != kNone) fn(table.entries[i].key, table.entries[i].slot);
+    }
+  }
+
+  // ---- Gone keys, ascending within a partition.
+  using Gone = std::map<uint64_t, Digest>;
+  Gone& gone(int64_t number) { return cold_[number].gone; }
+  const Gone& gone(int64_t number) const { return cold_[number].gone; }
+
+  // A lock for changes of a partition that threads may make at the same time.
+  std::mutex& mutex(int64_t number) { return mutexes_[number % kMutexes]; }
+  int64_t partitions() const { return static_cast<int64_t>(tables_.size()); }
+  int64_t PartitionAt(int64_t number) const { return partitions_.partitions()[number]; }
+  Range NumbersIn(const Range& range) const { return partitions_.NumbersIn(range); }
+
+ private:
+  struct Table {
+    Entry* entries;
+    uint64_t mask;  // entries - 1
+    int shift;      // a key's entry is at (high half of MixKey) >> shift, or behind it
+    uint32_t size;
+  };
+  struct Cold {
+    std::unique_ptr<Entry[]> memory;
+    std::vector<uint32_t> free;
+    Gone gone;
+  };
+  static constexpr int64_t kMutexes = 64;
+
+  int64_t NumberAt(int64_t partition) const {
+    return numbers_ == nullptr ? partition : numbers_[partition];
+  }
+  static uint64_t PlaceOf(const Table& table, uint64_t mixed) {
+    return (mixed >> 32) >> table.shift;
+  }
+  int64_t* Keys() const { return static_cast<int64_t*>(keys_.data()); }
+  void Grow(int64_t number);
+  void Put(Table* table, int64_t key, uint32_t slot);
+
+  const StoredPartitions partitions_;
+  const int32_t* numbers_;  // by partition; null when all are here
+  const int64_t slots_;
+  const std::string what_;
+  ZeroPages keys_;  // by slot
+  std::atomic<int64_t> next_ = 0;
+  std::vector<Table> tables_;  // by number
+  std::vector<Cold> cold_;
+  std::array<std::mutex, kMutexes> mutexes_;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_EMBEDDING_KEY_SLOTS_H_
