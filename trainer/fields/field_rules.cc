@@ -76,10 +76,11 @@ Status CheckFields(const std::string& prefix, const Message& message) {
     if (left_out || field.options().deprecated()) continue;
     if (field.message_type() == nullptr) {
       ELASTOR_RETURN_IF_ERROR(CheckField(path, message, field));
-    } else {
+    } else if (!field.is_repeated()) {
       ELASTOR_RETURN_IF_ERROR(
           CheckFields(path + ".", message.GetReflection()->GetMessage(message, &field)));
     }
+    // Repeated messages have no rules.
   }
   return OkStatus();
 }
