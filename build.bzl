@@ -167,6 +167,7 @@ _ROOMS = [
     "prepare",
     "step",
     "experiment",
+    "cost",
     "records",
     "evaluate",
     "checkpoint",

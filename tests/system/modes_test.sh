@@ -430,6 +430,25 @@ expect_mistake 1 'model.iterations: 3; expected 1' "${refined[@]}" --mode=theory
 expect_mistake 1 'which --mode=projection is about' --mode=projection --model=one/model \
   --set=model.kind=MLP
 
+# A machine is measured, and the messages and bytes that are predicted with it are those of a step.
+run 3 machine --mode=calibrate
+describe=("$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe --machine=machine/machine.textproto)
+"${describe[@]}" --ranks=3 --ranks_per_host=3 >prediction.json || fail 'no prediction'
+run 3 step --set=training.max_steps=1
+for count in all_messages_sent all_bytes_sent rank0_messages_sent rank0_bytes_sent; do
+  expect_same "predicted $count" \
+    "$(awk -F'[:,]' -v field="\"$count\"" '/"work"/ { training = /"training"/ } training && $1 ~ field { sum += $2 } END { print sum }' step/summary.json)" \
+    "$(sed --quiet "s/^ *\"$count\": \([0-9]*\),*/\1/p" prediction.json)"
+done
+"${describe[@]}" --ranks=4 --ranks_per_host=4 --scaling | grep --quiet '^      4 ' || fail 'no scaling'
+expect_line 2 'no other_host; 3 ranks need 3 hosts' "${describe[@]}" --ranks=3 --ranks_per_host=1
+expect_line 2 '16 cannot be spread over 32 ranks' "${describe[@]}" --ranks=32
+expect_line 2 'nowhere: open: No such file' "${describe[@]}" --machine=nowhere
+expect_line 2 'has no field named' "${describe[@]}" --machine=tiny.textproto
+expect_line 2 '--scaling: is of a prediction' "${describe[@]}" --machine= --scaling
+expect_mistake 1 '--machine: only --mode=describe predicts' --machine=machine/machine.textproto
+expect_line 2 "holds 'machine.textproto'" "$trainer" --experiment=tiny.textproto --set=data.path=data --mode=calibrate --output_dir=machine
+
 # Rows that training never met come from the seed; another seed is another model.
 expect_mistake 3 'training.seed: 4; expected 3' --mode=evaluate --model=one/model --set=training.seed=4
 expect_mistake 1 'model.rank_elastor.token_width: 12; expected 8, as in one/model/manifest.json' \

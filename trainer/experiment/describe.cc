@@ -150,8 +150,8 @@ Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
 
 }  // namespace
 
-StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
-                               int64_t ntk_rows) {
+StatusOr<Json> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
+                        int64_t ntk_rows) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment, data));
   ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, data));
   const Graph& graph = model.graph;
@@ -203,8 +203,7 @@ StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& 
         MemoryPlan(ForInference(experiment), data, &graph, {.trains = false, .ntk_rows = ntk_rows}),
         plan);
   }
-  // A field's name may be no UTF-8: such bytes become U+FFFD.
-  return json.dump(2) + "\n";
+  return json;
 }
 
 StatusOr<RunFigures> DescribeFigures(const Experiment& experiment, const DatasetInfo& data,

@@ -5,16 +5,17 @@
 #include <string>
 
 #include "configs/proto/experiment.pb.h"
+#include "core/base/json.h"
 #include "core/base/status.h"
 #include "trainer/data/dataset.h"
 
 namespace elastor {
 
-// Returns the output of --mode=describe as indented JSON: parameters, FLOPs per sample, memory on
+// Returns the output of --mode=describe: parameters, FLOPs per sample, memory on
 // the fullest rank and the shard plan for `ranks` ranks. Unless ntk_rows is 0, it adds the memory
 // of mode ntk with that many rows. Uses only the shape of the data set.
-StatusOr<std::string> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
-                               int64_t ntk_rows);
+StatusOr<Json> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
+                        int64_t ntk_rows);
 
 // The figures of a description by which runs are compared and packed.
 struct RunFigures {

@@ -1,10 +1,16 @@
 #include "trainer/experiment/describe.h"
 
 #include <memory>
+#include <string>
+#include <utility>
 
+#include "configs/proto/machine.pb.h"
+#include "trainer/cost/machine.h"
+#include "trainer/cost/prediction.h"
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/config_checks.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/experiment/resolved_model.h"
 #include "trainer/modes/flags.h"
 #include "trainer/modes/mode_rows.h"
 
@@ -12,28 +18,44 @@ namespace elastor {
 namespace {
 
 Status RunDescribe(const ModeCall& call, Communicator& communicator) {
-  const RunOptions& options = call.options;
-  ELASTOR_RETURN_IF_ERROR(ValidateRanks(options.experiment, FLAGS_ranks));
-  DatasetInfo info = AssumedData(options.experiment.data().shape());
-  if (const std::string& path = options.experiment.data().path(); !path.empty()) {
-    ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, Dataset::Open(path));
+  const Experiment& experiment = call.options.experiment;
+  ELASTOR_RETURN_IF_ERROR(ValidateRanks(experiment, FLAGS_ranks));
+  DatasetInfo info = AssumedData(experiment.data().shape());
+  std::unique_ptr<Dataset> dataset;
+  if (const std::string& path = experiment.data().path(); !path.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(dataset, Dataset::Open(path));
     info = dataset->info();
   }
-  ELASTOR_ASSIGN_OR_RETURN(const std::string text,
-                           Describe(options.experiment, info, FLAGS_ranks, FLAGS_rows));
-  return PrintOnce(text, communicator);
+  ELASTOR_ASSIGN_OR_RETURN(Json json, Describe(experiment, info, FLAGS_ranks, FLAGS_rows));
+  std::string text;
+  if (!FLAGS_machine.empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(FLAGS_machine));
+    ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, info));
+    Predictor predictor(&experiment, &machine, &model, &info, dataset.get());
+    if (FLAGS_scaling) {
+      ELASTOR_ASSIGN_OR_RETURN(
+          text, ScalingTable(&predictor, experiment, FLAGS_ranks, FLAGS_ranks_per_host));
+    } else {
+      ELASTOR_ASSIGN_OR_RETURN(
+          json["prediction"],
+          PredictionJson(&predictor, experiment, machine, info, FLAGS_ranks, FLAGS_ranks_per_host));
+    }
+  }
+  // A field's name may be no UTF-8: such bytes become U+FFFD.
+  return PrintOnce(FLAGS_scaling ? text : json.dump(2) + "\n", communicator);
 }
 
-constexpr const char* kDescribeFlags[] = {"ranks", "rows"};
+constexpr const char* kDescribeFlags[] = {"machine", "ranks", "ranks_per_host", "rows", "scaling"};
 
 }  // namespace
 
-const Mode kDescribe = {.name = "describe",
-                        .help = "prints parameters, FLOPs, memory and shard plan as JSON",
-                        .source = Mode::Source::kExperiment,
-                        .model = Mode::Model::kNone,
-                        .writes = false,
-                        .flags = kDescribeFlags,
-                        .run = RunDescribe};
+const Mode kDescribe = {
+    .name = "describe",
+    .help = "prints parameters, FLOPs, memory and shard plan as JSON; with --machine a step's time",
+    .source = Mode::Source::kExperiment,
+    .model = Mode::Model::kNone,
+    .writes = false,
+    .flags = kDescribeFlags,
+    .run = RunDescribe};
 
 }  // namespace elastor

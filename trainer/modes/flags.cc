@@ -49,6 +49,15 @@ DEFINE_int32(
     ranks, 1,
     "with --mode=describe: the number of ranks to plan for; with --supervise: to start, by "
     "default as many as --hosts has room for");
+DEFINE_string(
+    machine, "",
+    "with --mode=describe: a text file of configs/proto/machine.proto, as --mode=calibrate "
+    "writes it; predicts the time of a step on it");
+DEFINE_int32(ranks_per_host, 0,
+             "with --machine: ranks on each host; 0: as many as have a core for every thread, or a "
+             "GPU");
+DEFINE_bool(scaling, false,
+            "with --machine: prints strong and weak scaling up to --ranks as a table instead");
 DEFINE_bool(supervise, false,
             "start the ranks, and start them again from the last checkpoint, on the hosts that are "
             "left, when one is lost");

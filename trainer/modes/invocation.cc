@@ -75,6 +75,9 @@ Status CheckModeFlags(const Mode& mode) {
       {"export", !FLAGS_export.empty(), "draws pictures"},
       {"split", FLAGS_split != "validation", "reads one"},
       {"input", !FLAGS_input.empty(), "scores raw rows"},
+      {"machine", !FLAGS_machine.empty(), "predicts"},
+      {"ranks_per_host", FLAGS_ranks_per_host != 0, "predicts"},
+      {"scaling", FLAGS_scaling, "predicts"},
   };
   const auto takes = [](const Mode& mode, const char* name) {
     return std::ranges::any_of(mode.flags,
@@ -88,6 +91,13 @@ Status CheckModeFlags(const Mode& mode) {
             : ModeNames(" and ", [&](const Mode& other) { return takes(other, flag.name); });
     return UserError(StrCat("--", flag.name, ": only --mode=", modes, " ", flag.only,
                             "; found --mode=", mode.name));
+  }
+  if ((FLAGS_scaling || FLAGS_ranks_per_host != 0) && FLAGS_machine.empty()) {
+    return UserError(StrCat(FLAGS_scaling ? "--scaling" : "--ranks_per_host",
+                            ": is of a prediction; expected --machine=FILE beside it"));
+  }
+  if (FLAGS_ranks_per_host < 0) {
+    return UserError(StrCat("--ranks_per_host=", FLAGS_ranks_per_host, ": expected 0 or more"));
   }
   if (FLAGS_logits && &mode == &kTrain && !FLAGS_predictions) {
     return UserError("--logits: a column of predictions.csv; expected --predictions beside it");

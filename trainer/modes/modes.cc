@@ -6,8 +6,8 @@ namespace elastor {
 
 std::span<const Mode* const> Modes() {
   static constexpr const Mode* kModes[] = {
-      &kTrain, &kEvaluate, &kPredict,  &kSpectra, &kTheory, &kProjection,
-      &kNtk,   &kVerify,   &kDescribe, &kCompact, &kExport, &kPlot,
+      &kTrain,  &kEvaluate, &kPredict,   &kSpectra, &kTheory, &kProjection, &kNtk,
+      &kVerify, &kDescribe, &kCalibrate, &kCompact, &kExport, &kPlot,
   };
   return kModes;
 }

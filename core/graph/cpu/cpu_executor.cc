@@ -4,6 +4,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "core/base/clock.h"
 #include "core/graph/rewrites.h"
 #include "core/kernels/elementwise.h"
 #include "core/ops/cpu/deliver.h"
@@ -16,6 +17,23 @@ int64_t Aligned(int64_t elements) { return (elements + kPanelRows - 1) / kPanelR
 Graph Rewritten(const Graph& graph, CpuRewrites rewrites) {
   return rewrites == CpuRewrites::kAll ? FuseResidualIntoLinear(graph) : graph;
 }
+
+// Adds the time of each node to what it is given, if that is not null.
+class NodeClock {
+ public:
+  explicit NodeClock(std::vector<double>* seconds) : seconds_(seconds) {
+    if (seconds_ != nullptr) last_ = Clock::now();
+  }
+  void Add(int node) {
+    if (seconds_ == nullptr) return;
+    (*seconds_)[node] += SecondsSince(last_);
+    last_ = Clock::now();
+  }
+
+ private:
+  std::vector<double>* seconds_;
+  Clock::time_point last_;
+};
 
 }  // namespace
 
@@ -125,7 +143,8 @@ Panels<T> CpuExecutor<T>::View(const Pass<T>& pass, const BufferView& view) cons
 }
 
 template <typename T>
-void CpuExecutor<T>::Forward(const Pass<T>& pass) const {
+void CpuExecutor<T>::Forward(const Pass<T>& pass, std::vector<double>* seconds) const {
+  NodeClock clock(seconds);
   for (int i = 0; i < graph_.size(); ++i) {
     ForwardOperands<T> operands;
     for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
@@ -133,11 +152,13 @@ void CpuExecutor<T>::Forward(const Pass<T>& pass) const {
     }
     operands.output = View(pass, schedule_.nodes[i].output);
     kernels_[i]->Forward(pass, MemoryOf(pass, i), operands);
+    clock.Add(i);
   }
 }
 
 template <typename T>
-void CpuExecutor<T>::Backward(const Pass<T>& pass) const {
+void CpuExecutor<T>::Backward(const Pass<T>& pass, std::vector<double>* seconds) const {
+  NodeClock clock(seconds);
   Pass<T> inner = pass;
   std::optional<SharedParameters> sums;
   if (graph_.shares_parameters()) {
@@ -168,6 +189,7 @@ void CpuExecutor<T>::Backward(const Pass<T>& pass) const {
     for (const GradientSum& sum : node.sums) {
       Add<T>(View(pass, sum.a), View(pass, sum.b), View(pass, sum.sum));
     }
+    clock.Add(i);
   }
 }
 

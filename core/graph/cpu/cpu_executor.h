@@ -39,10 +39,18 @@ class CpuExecutor {
   // Returns the plan of a pass's memory (Pass::workspace).
   const WorkspacePlan& workspace_plan() const { return plan_; }
 
-  void Forward(const Pass<T>& pass) const;
+  void Forward(const Pass<T>& pass) const { Forward(pass, nullptr); }
   // Called after Forward with the same pass, in training. Delivers every parameter's gradient to
   // pass.sink exactly once.
-  void Backward(const Pass<T>& pass) const;
+  void Backward(const Pass<T>& pass) const { Backward(pass, nullptr); }
+
+  // The same. By node of graph(), adds the seconds that it took to *seconds; null: does not
+  // measure.
+  void Forward(const Pass<T>& pass, std::vector<double>* seconds) const;
+  void Backward(const Pass<T>& pass, std::vector<double>* seconds) const;
+
+  // Returns the graph that it runs, with its rewrites.
+  const Graph& graph() const { return graph_; }
 
   // Returns E [rows, n k], and its gradient, which is valid after Backward.
   Panels<T> Embeddings(const Pass<T>& pass) const { return View(pass, first().output); }

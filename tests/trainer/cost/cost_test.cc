@@ -1,0 +1,235 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "configs/proto/experiment.pb.h"
+#include "configs/proto/machine.pb.h"
+#include "core/base/file.h"
+#include "trainer/cost/machine.h"
+#include "trainer/cost/prediction.h"
+#include "trainer/cost/simulation.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/config_defaults.h"
+#include "trainer/experiment/make_options.h"
+#include "trainer/experiment/resolved_model.h"
+
+namespace elastor {
+namespace {
+
+// Ranks on one GPU each, so that no rank sleeps while it waits. A message takes 0.1 s and 0.01 s a
+// byte; between hosts, of which each has two units, 1 s and 0.1 s a byte.
+Machine SlowMachine() {
+  Machine machine;
+  machine.set_name("slow");
+  machine.set_units_per_host(2);
+  machine.set_gpus(true);
+  machine.set_multiply_adds_per_s(1e9);
+  machine.set_memory_bytes_per_s(1e9);
+  machine.mutable_same_host()->set_latency_s(0.1);
+  machine.mutable_same_host()->set_bytes_per_s(100);
+  machine.mutable_other_host()->set_latency_s(1);
+  machine.mutable_other_host()->set_bytes_per_s(10);
+  return machine;
+}
+
+SimTask Work(double seconds) { return {.kind = SimTask::kWork, .seconds = seconds}; }
+SimTask Call(int index) { return {.kind = SimTask::kCall, .index = index}; }
+SimTask Mark(int index) { return {.kind = SimTask::kMark, .index = index}; }
+
+TEST(SimulationTest, ThreadsShareTheUnits) {
+  // Three threads on two units have two thirds each. When two have ended, at 1.5, the third has one
+  // second left.
+  SimJob job = {.ranks = 1, .marks = 3};
+  for (int t = 0; t < 3; ++t) job.threads.push_back({0, {Work(t < 2 ? 1 : 2), Mark(t)}});
+  const SimResult result = Simulate(SlowMachine(), job);
+  EXPECT_NEAR(result.marks[0][0], 1.5, 1e-12);
+  EXPECT_NEAR(result.marks[0][1], 1.5, 1e-12);
+  EXPECT_NEAR(result.marks[0][2], 2.5, 1e-12);
+}
+
+TEST(SimulationTest, BusyUnitsAreSlower) {
+  Machine machine = SlowMachine();
+  machine.set_busy_slowdown(1.5);
+  SimJob job = {.ranks = 1, .marks = 2};
+  for (int t = 0; t < 2; ++t) job.threads.push_back({0, {Work(1), Mark(t)}});
+  EXPECT_NEAR(Simulate(machine, job).marks[0][0], 1.5, 1e-12);
+  job.threads.pop_back();
+  EXPECT_NEAR(Simulate(machine, job).marks[0][0], 1, 1e-12);
+}
+
+TEST(SimulationTest, SignalsWakeThreads) {
+  SimJob job = {.ranks = 1, .signals = 1, .marks = 1};
+  const SimTask post = {.kind = SimTask::kPost};
+  job.threads.push_back({0, {{.kind = SimTask::kWait, .count = 2}, Mark(0)}});
+  job.threads.push_back({0, {Work(1), post}});
+  job.threads.push_back({0, {Work(2), post}});
+  EXPECT_NEAR(Simulate(SlowMachine(), job).marks[0][0], 2, 1e-12);
+}
+
+TEST(SimulationTest, AnExchangeWaitsForTheLateRank) {
+  // Ten bytes each way. Rank 0 has those of rank 1 at 2 + 0.1 + 0.1; rank 1 has sent its own
+  // at 2.1.
+  SimJob job = {.ranks = 2, .ranks_per_host = 2};
+  job.calls = {{.send = {{0, 10}, {10, 0}}}};
+  job.threads = {{0, {Work(1), Call(0)}}, {1, {Work(2), Call(0)}}};
+  const SimResult result = Simulate(SlowMachine(), job);
+  EXPECT_NEAR(result.entered[0][0], 1, 1e-12);
+  EXPECT_NEAR(result.left[0][0], 2.2, 1e-12);
+  EXPECT_NEAR(result.left[0][1], 2.1, 1e-12);
+}
+
+TEST(SimulationTest, MessagesOfARankShareItsLink) {
+  // Rank 0 gets ten bytes from each of three ranks: the first at 0.1, and 0.1 for each.
+  SimJob job = {.ranks = 4, .ranks_per_host = 4};
+  job.calls = {{.send = {{0, 0, 0, 0}, {10, 0, 0, 0}, {10, 0, 0, 0}, {10, 0, 0, 0}}}};
+  for (int r = 0; r < 4; ++r) job.threads.push_back({r, {Call(0)}});
+  const SimResult result = Simulate(SlowMachine(), job);
+  EXPECT_NEAR(result.left[0][0], 0.4, 1e-12);
+  EXPECT_NEAR(result.left[0][1], 0.1, 1e-12);
+}
+
+TEST(SimulationTest, RanksOfAHostShareItsLink) {
+  // Two hosts of two ranks; rank 0 and 1 send ten bytes each to rank 2 and 3.
+  Machine machine = SlowMachine();
+  SimJob job = {.ranks = 4, .ranks_per_host = 2};
+  job.calls = {{.send = {{0, 0, 10, 0}, {0, 0, 0, 10}, {0, 0, 0, 0}, {0, 0, 0, 0}}}};
+  for (int r = 0; r < 4; ++r) job.threads.push_back({r, {Call(0)}});
+  EXPECT_NEAR(Simulate(machine, job).left[0][2], 2, 1e-12);  // 1 s, and 10 bytes
+  machine.mutable_other_host()->set_host_bytes_per_s(5);
+  EXPECT_NEAR(Simulate(machine, job).left[0][2], 5, 1e-12);  // 1 s, and 20 bytes at 5
+  EXPECT_NEAR(Simulate(machine, job).left[0][0], 4, 1e-12);
+}
+
+TEST(SimulationTest, AnAllReduceBeginsWithTheLastRank) {
+  // Doubling over 1 and 2 ranks, then 4: two steps on a host, one between hosts; ten bytes.
+  SimJob job = {.ranks = 8, .ranks_per_host = 4, .repeats = 2};
+  job.calls = {{.bytes = 10}};
+  for (int r = 0; r < 8; ++r) job.threads.push_back({r, {Work(r == 5 ? 1 : 0), Call(0), Call(1)}});
+  Machine machine = SlowMachine();
+  machine.set_units_per_host(4);
+  const SimResult result = Simulate(machine, job);
+  EXPECT_NEAR(result.left[0][3], 1 + 2 * 0.2 + 2, 1e-12);
+  EXPECT_NEAR(result.left[1][3], 1 + 2 * (2 * 0.2 + 2), 1e-12);
+}
+
+constexpr char kExperiment[] =
+    "name: 'test' model { mlp { hidden: [512, 400, 360] } } training { batch_size: 2048 } "
+    "embedding { width: 8 } parallel { virtual_shards: 16 plan: ROW_WISE } "
+    "data { shape { numeric_fields: 2 categorical_fields: 3 ids_per_field: 1000000 } }";
+
+class PredictionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    StatusOr<Experiment> parsed = ParseExperiment(kExperiment, "test");
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    experiment_ = *parsed;
+    ResolveDefaults(&experiment_);
+    info_ = AssumedData(experiment_.data().shape());
+    StatusOr<ResolvedModel> model = ResolveModel(experiment_, info_);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    model_.emplace(std::move(*model));
+  }
+  StatusOr<Prediction> Predict(const Machine& machine, int ranks, int64_t rows) {
+    return Predictor(&experiment_, &machine, &*model_, &info_, nullptr).Predict(ranks, 0, rows);
+  }
+
+  Experiment experiment_;
+  DatasetInfo info_;
+  std::optional<ResolvedModel> model_;
+};
+
+// The messages of docs/inside/design_scale.md: ids twice, rows and gradients to three ranks each,
+// the scalars to two. Of the three buckets two go to all ranks and come back. The last one is a
+// block, which rank 3 owns: the others send it once, and rank 3 three times.
+TEST_F(PredictionTest, CountsTheMessagesOfADesignedStep) {
+  const StatusOr<Prediction> found = Predict(SlowMachine(), 4, 2048);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  ASSERT_EQ(model_->graph.parameters().buckets().size(), 3u);
+  ASSERT_EQ(model_->graph.parameters().buckets()[2].size(), 1024);
+  constexpr int64_t kAlike = 4 * 3 + 2 + 2 * 2 * 3;
+  EXPECT_EQ(found->rank0_sent.messages, kAlike + 1);
+  EXPECT_EQ(found->all_sent.messages, 4 * kAlike + 3 * 1 + 3);
+}
+
+TEST_F(PredictionTest, PartsAddUpToTheStep) {
+  for (const bool overlap : {false, true}) {
+    experiment_.mutable_parallel()->set_overlap(overlap);
+    const StatusOr<Prediction> found = Predict(SlowMachine(), 4, 2048);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    double sum = 0;
+    for (const double seconds : found->part_seconds) sum += seconds;
+    EXPECT_NEAR(sum, found->step_seconds, 1e-9);
+    EXPECT_EQ(found->hidden_seconds > 0, overlap);
+    EXPECT_GT(found->exposed_seconds, 0);
+  }
+}
+
+// Without links, one rank computes 6 FLOPs, three multiply-adds, a multiply-add of the forward
+// pass.
+TEST_F(PredictionTest, ProductsBoundAStepWithoutAnythingElse) {
+  Machine machine = SlowMachine();
+  machine.set_multiply_adds_per_s(1e6);
+  machine.set_memory_bytes_per_s(1e15);
+  const StatusOr<Prediction> found = Predict(machine, 1, 2048);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  const double expected = 3.0 * 2048 * static_cast<double>(model_->graph.multiply_adds()) / 1e6;
+  EXPECT_NEAR(found->step_seconds / expected, 1, 1e-3);
+  EXPECT_EQ(found->rank0_sent.messages, 0);
+}
+
+TEST_F(PredictionTest, SaysWhichLinkIsMissing) {
+  Machine machine = SlowMachine();
+  machine.clear_other_host();
+  EXPECT_EQ(Predict(machine, 4, 64).status().message(),
+            "machine 'slow': no other_host; 4 ranks need 2 hosts: expected it, or fewer ranks, or "
+            "--ranks_per_host");
+  machine.clear_same_host();
+  EXPECT_EQ(
+      Predict(machine, 2, 64).status().message(),
+      "machine 'slow': no same_host; expected it for 2 ranks of a host (calibrate under mpirun "
+      "-np 2)");
+}
+
+StatusOr<Machine> ReadText(const std::string& text) {
+  const std::string path = testing::TempDir() + "/machine.textproto";
+  EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+  return ReadMachine(path);
+}
+
+TEST(MachineTest, MistakesInAFile) {
+  constexpr char kRates[] = "units_per_host: 1 multiply_adds_per_s: 1 memory_bytes_per_s: 1 ";
+  const auto message = [](const std::string& text) {
+    const std::string found = ReadText(text).status().message();
+    const std::string file = testing::TempDir() + "/machine.textproto";
+    return found.starts_with(file) ? found.substr(file.size()) : found;
+  };
+  EXPECT_EQ(message(kRates), "");
+  EXPECT_EQ(message("units_per_host: 1 multiply_adds_per_s: 1"),
+            ": memory_bytes_per_s: 0; expected a positive number");
+  EXPECT_EQ(message(std::string(kRates) + "same_host { latency_s: 1 }"),
+            ": same_host.bytes_per_s: 0; expected a positive number");
+  EXPECT_EQ(
+      message(std::string(kRates) + "kernel { op: 'x' rows: 16 forward_s: 1 }"),
+      ": kernel 'x': 1 rows, 1 forward_s, 0 backward_s; expected one of each for every number "
+      "of rows");
+  EXPECT_EQ(message(std::string(kRates) +
+                    "kernel { op: 'x' rows: [16, 16] forward_s: [1, 1] backward_s: [1, 1] }"),
+            ": kernel 'x': rows 16 after 16; expected ascending numbers");
+}
+
+TEST(MachineTest, EveryCommittedMachineIsOne) {
+  int machines = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("configs/machines")) {
+    const StatusOr<Machine> machine = ReadMachine(entry.path());
+    ASSERT_TRUE(machine.ok()) << machine.status().message();
+    EXPECT_GT(machine->source_size(), 0) << entry.path();
+    ++machines;
+  }
+  EXPECT_EQ(machines, 5);
+}
+
+}  // namespace
+}  // namespace elastor

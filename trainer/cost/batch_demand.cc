@@ -1,0 +1,99 @@
+#include "trainer/cost/batch_demand.h"
+
+#include <utility>
+
+#include "configs/proto/experiment.pb.h"
+#include "core/base/random.h"
+#include "embedding/id_route.h"
+#include "trainer/data/batch.h"
+#include "trainer/data/batch_source.h"
+#include "trainer/experiment/make_options.h"
+
+namespace elastor {
+namespace {
+
+// Returns rows of a batch, as the batch of a rank whose leaves have them.
+SparseBatch RowsOf(const SparseBatch& whole, const Range& rows, const Range& own_leaves,
+                   int64_t leaves) {
+  SparseBatch part;
+  part.rows = rows.size();
+  part.fields = whole.fields;
+  const int64_t first_bag = rows.begin * whole.fields;
+  const int64_t last_bag = rows.end * whole.fields;
+  int64_t first_id = first_bag, last_id = last_bag;
+  if (!whole.offsets.empty()) {
+    first_id = whole.offsets[first_bag];
+    last_id = whole.offsets[last_bag];
+    for (int64_t b = first_bag; b <= last_bag; ++b) {
+      part.offsets.push_back(whole.offsets[b] - first_id);
+    }
+  }
+  part.ids.assign(whole.ids.begin() + first_id, whole.ids.begin() + last_id);
+  part.first_leaf = own_leaves.begin;
+  for (int64_t leaf = own_leaves.begin; leaf < own_leaves.end; ++leaf) {
+    part.leaf_offsets.push_back(RowsOfLeaf(leaf, leaves, whole.rows).begin - rows.begin);
+  }
+  part.leaf_offsets.push_back(rows.size());
+  return part;
+}
+
+}  // namespace
+
+StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout& layout,
+                                const ShardPlan& plan, int64_t leaves) {
+  const int ranks = plan.ranks();
+  JobDemand demand;
+  demand.batch.rows = whole.rows;
+  demand.listed_keys.assign(ranks, 0);
+  demand.sent_rows.assign(ranks, 0);
+  demand.summed.assign(ranks, 0);
+  for (int r = 0; r < ranks; ++r) {
+    const Range rows = LocalPositions(whole.rows, r, ranks, leaves);
+    IdRoute route(&layout, &plan, r, leaves, /*adds_to_gradients=*/true);
+    ELASTOR_ASSIGN_OR_RETURN(
+        RouteDemand asked,
+        route.Count(RowsOf(whole, rows, LeavesOfRank(r, ranks, leaves), leaves), nullptr));
+    for (int owner = 0; owner < ranks; ++owner) {
+      demand.listed_keys[owner] += asked.keys[owner];
+      demand.sent_rows[owner] += asked.row_elements[owner];
+      demand.summed[owner] += asked.gradient_elements[owner];
+    }
+    demand.rows.push_back(rows.size());
+    demand.batch.of_rank.push_back(std::move(asked));
+  }
+  // One rank that has all rows asks every owner for each of its keys once.
+  IdRoute all(&layout, &plan, /*rank=*/0, /*leaves=*/ranks, /*adds_to_gradients=*/true);
+  ELASTOR_ASSIGN_OR_RETURN(RouteDemand different,
+                           all.Count(RowsOf(whole, {0, whole.rows}, {0, 1}, 1), nullptr));
+  demand.owned_keys = std::move(different.keys);
+  return demand;
+}
+
+StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedModel& model,
+                                 const Dataset& dataset) {
+  BatchSource source(&dataset, MakeRowOrder(experiment),
+                     {.batch_rows = experiment.training().batch_size(),
+                      .leaves = experiment.parallel().virtual_shards(),
+                      .epochs = 1,
+                      .sequences = model.graph.features().sequences});
+  LocalBatch batch;
+  ELASTOR_RETURN_IF_ERROR(source.Next(&batch));
+  return std::move(batch.sparse);
+}
+
+SparseBatch UniformBatch(int64_t rows, const ResolvedModel& model) {
+  SparseBatch batch;
+  batch.rows = rows;
+  batch.fields = static_cast<int64_t>(model.fields.size());
+  const uint64_t key = MakeRandomKey(1, RandomPurpose::kSynthetic, 0);
+  for (int64_t i = 0; i < rows * batch.fields; ++i) {
+    const int64_t ids = model.tables[model.fields[i % batch.fields].table].rows;
+    const auto bits = Philox(key, {static_cast<uint32_t>(i), static_cast<uint32_t>(i >> 32), 0, 0});
+    const double share = UniformFromBits(bits[0]) + UniformFromBits(bits[1]) / 4294967296.0;
+    batch.ids.push_back(std::min(ids - 1, static_cast<int64_t>(share * static_cast<double>(ids))));
+  }
+  batch.leaf_offsets = {0, rows};
+  return batch;
+}
+
+}  // namespace elastor

@@ -1,0 +1,43 @@
+#ifndef ELASTOR_TRAINER_COST_BATCH_DEMAND_H_
+#define ELASTOR_TRAINER_COST_BATCH_DEMAND_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "embedding/embedding_layout.h"
+#include "embedding/shard_plan.h"
+#include "embedding/table.h"
+#include "trainer/data/dataset.h"
+#include "trainer/experiment/resolved_model.h"
+#include "trainer/step/step_calls.h"
+
+namespace elastor {
+
+class Experiment;
+
+// What one batch asks of every rank of a job.
+struct JobDemand {
+  BatchDemand batch;
+  std::vector<int64_t> rows;         // of the batch, by rank
+  std::vector<int64_t> listed_keys;  // by owner: keys on the lists of all ranks, its own included
+  std::vector<int64_t> owned_keys;   // by owner: different keys
+  std::vector<int64_t> sent_rows;    // by owner: elements of rows for other ranks
+  std::vector<int64_t> summed;       // by owner: elements of gradients that it adds
+};
+
+// Counts the demand of the batch `whole`, of all ranks' rows, by the code that routes ids
+// (IdRoute::Count). batch_rows: its rows. User error if an id is outside its table.
+StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout& layout,
+                                const ShardPlan& plan, int64_t leaves);
+
+// Returns the first training batch of the data set, as one rank reads it.
+StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedModel& model,
+                                 const Dataset& dataset);
+// Returns a batch of one id a field, each uniformly among the ids of its table, from a fixed seed.
+SparseBatch UniformBatch(int64_t rows, const ResolvedModel& model);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_COST_BATCH_DEMAND_H_

@@ -1,0 +1,82 @@
+#ifndef ELASTOR_TRAINER_COST_MACHINE_H_
+#define ELASTOR_TRAINER_COST_MACHINE_H_
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/graph/graph.h"
+
+namespace elastor {
+
+class Kernel;
+class Machine;
+class Piece;
+
+// Reads a machine (configs/proto/machine.proto). User error in one line that names file and field.
+StatusOr<Machine> ReadMachine(const std::string& path);
+
+// Returns the name of a node's kernel, by kind and shapes: "linear 15x26x26 390:15x26".
+std::string KernelName(const Graph& graph, int node);
+
+// Seconds of one pass of a model over some rows.
+struct PassTimes {
+  double forward = 0;
+  double backward = 0;
+  // By bucket of dense parameters: from the beginning of the backward pass until it is complete.
+  std::vector<double> bucket_ready;
+};
+
+// How long pieces of a step take on one unit of a machine. What the machine does not tell is
+// derived from its rates for products and memory.
+class WorkTimes {
+ public:
+  // graph: as an executor runs it. machine and graph outlive the object.
+  WorkTimes(const Machine* machine, const Graph* graph);
+
+  // rows: with padding. leaves: of the pass.
+  PassTimes Pass(int64_t rows, int64_t leaves) const;
+  // The time in which steps compute, over that of their kernels one by one.
+  double compute_scale() const;
+  // The share of the graph's kernels that the machine has measured, by multiply-adds.
+  double measured_share() const;
+
+  // The pieces, by their amounts (Pieces).
+  double UniqueIds(double ids) const;
+  double OwnedKeys(double keys) const;
+  double FindRows(double keys) const;
+  double CopyRows(double elements) const;
+  double PoolBags(double elements) const;
+  double Loss(double rows) const;
+  double SumGradients(double elements) const;
+  double Fold(double elements) const;
+  double NormRows(double elements) const;
+  double UpdateRows(double elements) const;
+  double NormDense(double parameters) const;
+  double UpdateDense(double parameters) const;
+  double Repack(double parameters) const;
+  double Copy(double bytes) const;
+
+ private:
+  struct NodeTimes {
+    const Kernel* kernel = nullptr;  // null: by the rates
+    double multiply_adds = 0;
+    double numbers = 0;        // read and written, a row
+    double parameters = 0;     // elements
+    std::vector<int> buckets;  // of its parameters
+  };
+  double Derived(const Piece& piece, bool has, double amount, double bytes_each,
+                 double bytes_per_s) const;
+  double memory() const;
+  double gather() const;
+
+  const Machine* machine_;
+  std::vector<NodeTimes> nodes_;
+  int buckets_ = 0;
+};
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_COST_MACHINE_H_

@@ -1,0 +1,238 @@
+#include "trainer/cost/prediction.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+#include "configs/proto/experiment.pb.h"
+#include "configs/proto/machine.pb.h"
+#include "core/base/text.h"
+#include "core/graph/cpu/cpu_executor.h"
+#include "core/process/build_info.h"
+#include "trainer/cost/step_program.h"
+#include "trainer/experiment/make_options.h"
+
+namespace elastor {
+namespace {
+
+// Steps that are played; the last one is read. In the first, no rank waits for an earlier one.
+constexpr int kSteps = 3;
+
+double Sum(const std::array<double, kStepParts>& seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
+void FindSlowest(const StepProgram& program, Prediction* prediction) {
+  const auto ranks = static_cast<double>(program.work.size());
+  std::array<double, kStepParts> mean{};
+  for (const auto& work : program.work) {
+    for (int p = 0; p < kStepParts; ++p) mean[p] += work[p] / ranks;
+  }
+  prediction->mean_work = Sum(mean);
+  for (size_t r = 0; r < program.work.size(); ++r) {
+    const double work = Sum(program.work[r]);
+    if (work <= prediction->slowest_work) continue;
+    prediction->slowest_work = work;
+    prediction->slowest_rank = static_cast<int>(r);
+  }
+  const auto& slowest = program.work[prediction->slowest_rank];
+  int part = 0;
+  for (int p = 1; p < kStepParts; ++p) {
+    if (slowest[p] - mean[p] > slowest[part] - mean[part]) part = p;
+  }
+  prediction->slowest_part = static_cast<StepPart>(part);
+}
+
+void SplitCommunication(const StepProgram& program, const SimResult& result,
+                        Prediction* prediction) {
+  const std::vector<double>& marks = result.marks[0];
+  const int step = kSteps - 1;
+  double beside = 0;
+  for (size_t c = 0; c < program.calls.size(); ++c) {
+    const size_t index = step * program.calls.size() + c;
+    const double seconds = result.left[index][0] - result.entered[index][0];
+    (program.calls[c].beside ? beside : prediction->exposed_seconds) += seconds;
+  }
+  const double waited =
+      marks[MarkOf(step, static_cast<int>(StepPart::kReduce))] - marks[MarkOf(step, kComputedMark)];
+  const double exposed = std::min(beside, waited);
+  prediction->hidden_seconds = beside - exposed;
+  prediction->exposed_seconds += exposed;
+}
+
+}  // namespace
+
+Predictor::Predictor(const Experiment* experiment, const Machine* machine,
+                     const ResolvedModel* model, const DatasetInfo* info, const Dataset* dataset)
+    : experiment_(experiment),
+      machine_(machine),
+      model_(model),
+      info_(info),
+      dataset_(dataset),
+      graph_(CpuExecutor<float>(model->graph).graph()),
+      work_(machine, &graph_) {}
+
+StatusOr<const SparseBatch*> Predictor::BatchOf(int64_t rows) {
+  if (batch_ != nullptr && batch_rows_ == rows) return batch_.get();
+  if (dataset_ == nullptr) {
+    batch_ = std::make_unique<SparseBatch>(UniformBatch(rows, *model_));
+  } else {
+    Experiment sized = *experiment_;
+    sized.mutable_training()->set_batch_size(static_cast<int32_t>(rows));
+    ELASTOR_ASSIGN_OR_RETURN(SparseBatch batch, FirstBatch(sized, *model_, *dataset_));
+    batch_ = std::make_unique<SparseBatch>(std::move(batch));
+  }
+  batch_rows_ = rows;
+  return batch_.get();
+}
+
+StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t batch_rows,
+                                        std::optional<int> plan_kind) {
+  const int threads = machine_->gpus() ? 1 : experiment_->parallel().threads();
+  if (ranks_per_host == 0) {
+    ranks_per_host = std::max(1, machine_->units_per_host() / threads);
+  }
+  ranks_per_host = std::min(ranks, ranks_per_host);
+  if (ranks_per_host > 1 && !machine_->has_same_host()) {
+    return UserError(StrCat("machine '", machine_->name(), "': no same_host; expected it for ",
+                            ranks_per_host, " ranks of a host (calibrate under mpirun -np 2)"));
+  }
+  if (ranks > ranks_per_host && !machine_->has_other_host()) {
+    return UserError(StrCat("machine '", machine_->name(), "': no other_host; ", ranks,
+                            " ranks need ", (ranks - 1) / ranks_per_host + 1,
+                            " hosts: expected it, or fewer ranks, or --ranks_per_host"));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const SparseBatch* const batch, BatchOf(batch_rows));
+  Experiment planned = *experiment_;
+  if (plan_kind) {
+    planned.mutable_parallel()->set_plan(static_cast<ParallelConfig::Plan>(*plan_kind));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(planned, model_->tables, ranks));
+  const EmbeddingLayout layout(model_->tables, model_->fields);
+  const int64_t leaves = experiment_->parallel().virtual_shards();
+  ELASTOR_ASSIGN_OR_RETURN(const JobDemand demand, CountDemand(*batch, layout, plan, leaves));
+  StepModel step;
+  step.work = &work_;
+  step.graph = &graph_;
+  step.options = MakeTrainStepOptions(*experiment_, *info_);
+  const auto buckets = graph_.parameters().buckets();
+  step.shape = {.ranks = ranks,
+                .leaves = leaves,
+                .buckets = {buckets.begin(), buckets.end()},
+                .tables = layout.tables(),
+                .overlap = step.options.overlap,
+                .sample_weights = step.options.sample_weights};
+  step.gpus = machine_->gpus();
+  step.threads = threads;
+  step.width = TableWidth(*experiment_);
+  step.ranks_per_host = ranks_per_host;
+  const StepProgram program = MakeStepProgram(step, demand, kSteps);
+  const SimResult result = Simulate(*machine_, program.job);
+
+  Prediction prediction;
+  prediction.ranks = ranks;
+  prediction.ranks_per_host = ranks_per_host;
+  prediction.batch_rows = batch->rows;
+  const std::vector<double>& marks = result.marks[0];
+  const auto at = [&](int mark) { return marks[MarkOf(kSteps - 1, mark)]; };
+  prediction.step_seconds = at(kEndMark) - at(0);
+  for (int p = 0; p < kStepParts; ++p) prediction.part_seconds[p] = at(p + 1) - at(p);
+  prediction.rank0_sent = program.rank0_sent;
+  prediction.all_sent = program.all_sent;
+  SplitCommunication(program, result, &prediction);
+  FindSlowest(program, &prediction);
+  return prediction;
+}
+
+StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment,
+                              const Machine& machine, const DatasetInfo& info, int ranks,
+                              int ranks_per_host) {
+  ELASTOR_ASSIGN_OR_RETURN(
+      const Prediction found,
+      predictor->Predict(ranks, ranks_per_host, experiment.training().batch_size()));
+  Json parts;
+  for (int p = 0; p < kStepParts; ++p) {
+    parts[StepPartName(static_cast<StepPart>(p))] = found.part_seconds[p];
+  }
+  const int hosts = (ranks - 1) / found.ranks_per_host + 1;
+  Json json = {
+      {"machine", machine.name()},
+      {"hosts", hosts},
+      {"ranks_per_host", found.ranks_per_host},
+      {"ids", experiment.data().path().empty() ? "uniform" : "first batch of the data set"},
+      {"batch_rows", found.batch_rows},
+      {"step_seconds", found.step_seconds},
+      {"samples_per_s", found.samples_per_s()},
+      {"rank0_part_seconds", parts},
+      {"rank0_communication_seconds",
+       {{"hidden", found.hidden_seconds}, {"exposed", found.exposed_seconds}}},
+      {"rank0_messages_sent", found.rank0_sent.messages},
+      {"rank0_bytes_sent", found.rank0_sent.bytes},
+      {"all_messages_sent", found.all_sent.messages},
+      {"all_bytes_sent", found.all_sent.bytes},
+      {"slowest_rank",
+       {{"rank", found.slowest_rank},
+        {"work_seconds", found.slowest_work},
+        {"mean_work_seconds", found.mean_work},
+        {"most_excess_in", StepPartName(found.slowest_part)}}},
+      {"kernels_measured", predictor->measured_share()},
+  };
+  if (!experiment.data().path().empty()) {
+    ELASTOR_ASSIGN_OR_RETURN(const int64_t rows, TrainingRows(experiment, info));
+    const double seconds = static_cast<double>(rows) / found.samples_per_s();
+    json["epoch_seconds"] = seconds;
+    if (machine.host_hour_price() > 0) {
+      json["epoch_price"] = machine.host_hour_price() * hosts * seconds / 3600;
+    }
+  }
+  for (int plan = ParallelConfig::Plan_MIN; plan <= ParallelConfig::Plan_MAX; ++plan) {
+    const StatusOr<Prediction> other =
+        predictor->Predict(ranks, ranks_per_host, experiment.training().batch_size(), plan);
+    // A plan beyond parallel.memory_budget_bytes cannot be.
+    json["step_seconds_of_plans"]
+        [ParallelConfig::Plan_Name(static_cast<ParallelConfig::Plan>(plan))] =
+            other.ok() ? Json(other->step_seconds) : Json(nullptr);
+  }
+  Json warnings = Json::array();
+  if (!machine.build().empty() && machine.build() != BuildName()) {
+    warnings.push_back("the machine was measured by another build, " + machine.build() +
+                       "; calibrate again");
+  }
+  if (!machine.build().empty() && predictor->measured_share() < 1) {
+    warnings.push_back(
+        "the machine was not measured with this model: kernels without times are "
+        "derived from multiply_adds_per_s and memory_bytes_per_s");
+  }
+  json["warnings"] = warnings;
+  return json;
+}
+
+StatusOr<std::string> ScalingTable(Predictor* predictor, const Experiment& experiment, int ranks,
+                                   int ranks_per_host) {
+  std::string text =
+      "  ranks     batch   step (ms)    samples/s  of linear  exposed  messages a rank\n";
+  const int64_t whole = experiment.training().batch_size();
+  for (const bool weak : {false, true}) {
+    text += weak ? "weak scaling: the batch grows with the ranks\n"
+                 : "strong scaling: the whole batch\n";
+    double first_rate = 0;
+    for (int n = 1;; n = std::min(2 * n, ranks)) {
+      const int64_t rows = weak ? std::max<int64_t>(1, whole * n / ranks) : whole;
+      ELASTOR_ASSIGN_OR_RETURN(const Prediction found, predictor->Predict(n, ranks_per_host, rows));
+      const double rate = found.samples_per_s() / n;
+      if (n == 1) first_rate = rate;
+      char line[160];
+      std::snprintf(line, sizeof line, "%7d %9lld %11.3f %12.0f %9.0f %% %6.0f %% %16lld\n", n,
+                    static_cast<long long>(found.batch_rows), found.step_seconds * 1e3,
+                    found.samples_per_s(), 100 * rate / first_rate,
+                    100 * found.exposed_seconds / found.step_seconds,
+                    static_cast<long long>(found.rank0_sent.messages));
+      text += line;
+      if (n == ranks) break;
+    }
+  }
+  return text;
+}
+
+}  // namespace elastor

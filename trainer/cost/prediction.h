@@ -1,0 +1,84 @@
+#ifndef ELASTOR_TRAINER_COST_PREDICTION_H_
+#define ELASTOR_TRAINER_COST_PREDICTION_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/base/status.h"
+#include "core/graph/graph.h"
+#include "trainer/cost/batch_demand.h"
+#include "trainer/cost/machine.h"
+#include "trainer/data/dataset.h"
+#include "trainer/experiment/resolved_model.h"
+#include "trainer/step/step_calls.h"
+
+namespace elastor {
+
+class Experiment;
+class Machine;
+
+// What a step of a job costs. Times are in seconds.
+struct Prediction {
+  int ranks = 1;
+  int ranks_per_host = 1;
+  int64_t batch_rows = 0;
+  double step_seconds = 0;
+  std::array<double, kStepParts> part_seconds{};  // of rank 0, with waits, as phase_s
+  // On rank 0: inside calls, while the rank computes, and while it does nothing else.
+  double hidden_seconds = 0, exposed_seconds = 0;
+  Sent rank0_sent, all_sent;  // in one step
+  // The rank with most work of its own, and the part in which it exceeds the mean most.
+  int slowest_rank = 0;
+  double slowest_work = 0, mean_work = 0;
+  StepPart slowest_part = StepPart::kCompute;
+
+  double samples_per_s() const { return static_cast<double>(batch_rows) / step_seconds; }
+};
+
+// Predicts steps of one experiment on one machine. Batches are made once for each size.
+class Predictor {
+ public:
+  // dataset: null if the experiment has only data.shape; then ids are uniform, one a field.
+  // experiment, machine and model outlive the object.
+  Predictor(const Experiment* experiment, const Machine* machine, const ResolvedModel* model,
+            const DatasetInfo* info, const Dataset* dataset);
+
+  // ranks_per_host 0: as many as have a unit for each of their threads. plan: a
+  // ParallelConfig::Plan; none: the experiment's. User error in one line if the machine lacks a
+  // link, or the plan or the batch cannot be.
+  StatusOr<Prediction> Predict(int ranks, int ranks_per_host, int64_t batch_rows,
+                               std::optional<int> plan = std::nullopt);
+  double measured_share() const { return work_.measured_share(); }
+
+ private:
+  StatusOr<const SparseBatch*> BatchOf(int64_t rows);
+
+  const Experiment* experiment_;
+  const Machine* machine_;
+  const ResolvedModel* model_;
+  const DatasetInfo* info_;
+  const Dataset* dataset_;
+  const Graph graph_;  // as the executor runs it
+  const WorkTimes work_;
+  std::unique_ptr<SparseBatch> batch_;  // of the last size
+  int64_t batch_rows_ = 0;
+};
+
+// Returns `prediction` of mode describe: the step on `ranks` ranks, and what an epoch takes.
+StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment,
+                              const Machine& machine, const DatasetInfo& info, int ranks,
+                              int ranks_per_host);
+
+// Returns a table for people: 1, 2, 4, ... ranks up to `ranks`, with the whole batch (strong
+// scaling), and with a batch that grows with the ranks and is whole at the last (weak scaling).
+StatusOr<std::string> ScalingTable(Predictor* predictor, const Experiment& experiment, int ranks,
+                                   int ranks_per_host);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_COST_PREDICTION_H_

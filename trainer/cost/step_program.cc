@@ -1,0 +1,324 @@
+#include "trainer/cost/step_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collective/dense_reduce.h"
+#include "core/tensor/panels.h"
+#include "trainer/step/thread_shares.h"
+
+namespace elastor {
+namespace {
+
+// Writes the threads of one rank: the main thread, which computes too, the other computing threads,
+// and with overlap the one that owns the communicator meanwhile (docs/inside/design.md, "One
+// step").
+class RankWriter {
+ public:
+  // Signals of a step: the computation has begun, threads have completed a bucket, and all are
+  // done.
+  static int Signals(int buckets) { return buckets + 2; }
+
+  RankWriter(const StepModel& model, const JobDemand& demand, int rank,
+             const std::vector<StepCall>& calls)
+      : model_(model),
+        work_(*model.work),
+        demand_(demand),
+        rank_(rank),
+        calls_(calls),
+        buckets_(static_cast<int>(model.shape.buckets.size())),
+        nodes_(model.shape.ranks, model.shape.leaves, demand.batch.rows) {
+    threads_.resize(model.threads + (model.shape.overlap ? 1 : 0));
+    for (SimThread& thread : threads_) thread.rank = rank;
+    for (int t = 0; t < model.threads; ++t) MeasurePasses(t);
+  }
+
+  void WriteStep(int step) {
+    step_ = step;
+    Enter(StepPart::kRouteIds);
+    const bool routes = !model_.shape.overlap;
+    if (routes) {
+      Work(StepPart::kRouteIds, work_.UniqueIds(Asked(asked().occurrences)), /*shared=*/true);
+      Calls(Phase::kIdExchange);
+      Work(StepPart::kRouteIds, work_.OwnedKeys(listed()), /*shared=*/false);
+      Calls(Phase::kScalars, StepPart::kRouteIds);
+    }
+    Enter(StepPart::kLookup);
+    Work(StepPart::kLookup, work_.FindRows(owned()) + work_.CopyRows(sent_rows()), true);
+    Calls(Phase::kRowExchange);
+
+    Enter(StepPart::kCompute);
+    Compute();
+
+    Enter(StepPart::kReduce);
+    for (const int bucket : ReduceOrder(buckets_, model_.shape.overlap)) {
+      if (!model_.shape.overlap) ReduceBucket(StepPart::kReduce, bucket, &main());
+    }
+    Work(StepPart::kReduce, work_.NormDense(own_parameters()), /*shared=*/true);
+    Enter(StepPart::kRouteGradients);
+    Work(StepPart::kRouteGradients, work_.SumGradients(Elements(Asked(asked().occurrences))), true);
+    Calls(Phase::kGradientExchange);
+    Work(StepPart::kRouteGradients,
+         (model_.shape.ranks > 1 ? work_.Fold(static_cast<double>(demand_.summed[rank_])) : 0) +
+             work_.NormRows(Elements(owned())),
+         true);
+    Enter(StepPart::kScalars);
+    Calls(Phase::kScalars, StepPart::kScalars);
+
+    Enter(StepPart::kUpdate);
+    Work(StepPart::kUpdate, work_.UpdateDense(own_parameters()), true);
+    Calls(Phase::kDenseGather);
+    Work(StepPart::kUpdate, work_.UpdateRows(Elements(owned())), true);
+    Work(StepPart::kUpdate, work_.Repack(parameters()), true);
+    main().tasks.push_back({.kind = SimTask::kMark, .index = MarkOf(step, kEndMark)});
+  }
+
+  std::vector<SimThread> TakeThreads() { return std::move(threads_); }
+  const std::array<double, kStepParts>& work() const { return seconds_; }
+
+ private:
+  SimThread& main() { return threads_[0]; }
+  SimThread& worker() { return threads_.back(); }
+  const RouteDemand& asked() const { return demand_.batch.of_rank[rank_]; }
+  static double Asked(int64_t count) { return static_cast<double>(count); }
+  double Elements(double rows) const { return rows * static_cast<double>(model_.width); }
+  double listed() const {
+    return model_.shape.ranks == 1 ? 0 : static_cast<double>(demand_.listed_keys[rank_]);
+  }
+  double owned() const { return static_cast<double>(demand_.owned_keys[rank_]); }
+  double sent_rows() const { return static_cast<double>(demand_.sent_rows[rank_]); }
+  double parameters() const { return static_cast<double>(model_.graph->parameters().flat_size()); }
+  double own_parameters() const {
+    int64_t elements = 0;
+    for (const Range& bucket : model_.shape.buckets) {
+      elements += SliceOfRank(bucket, rank_, model_.shape.ranks).size();
+    }
+    return static_cast<double>(elements);
+  }
+
+  void Post(SimThread* thread, int signal) {
+    thread->tasks.push_back({.kind = SimTask::kPost, .index = signal});
+  }
+  // Signals only grow, so step s waits for s + 1 times what one step posts.
+  void Wait(SimThread* thread, int signal, int each_step) {
+    thread->tasks.push_back(
+        {.kind = SimTask::kWait, .index = signal, .count = (step_ + 1) * each_step});
+  }
+  void Enter(StepPart part) {
+    main().tasks.push_back(
+        {.kind = SimTask::kMark, .index = MarkOf(step_, static_cast<int>(part))});
+  }
+  void Add(StepPart part, double seconds, int width, SimThread* thread) {
+    if (step_ == 0) seconds_[static_cast<int>(part)] += seconds;
+    thread->tasks.push_back({.kind = SimTask::kWork, .seconds = seconds, .width = width});
+  }
+  // Work of the main thread, or of all threads.
+  void Work(StepPart part, double seconds, bool shared) {
+    const int width = shared ? model_.threads : 1;
+    Add(part, seconds / width, width, &main());
+  }
+  void CallNumber(size_t number, SimThread* thread) {
+    const int index = step_ * static_cast<int>(calls_.size()) + static_cast<int>(number);
+    thread->tasks.push_back({.kind = SimTask::kCall, .index = index});
+  }
+  // The main thread's calls of a phase.
+  void Calls(Phase phase, StepPart part = StepPart::kUpdate) {
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const StepCall& call = calls_[i];
+      if (call.beside || call.phase != phase) continue;
+      if (phase == Phase::kScalars && call.part != part) continue;
+      CallNumber(i, &main());
+    }
+  }
+
+  // The seconds of a computing thread: until the last pass's backward, then until each bucket is
+  // complete.
+  struct Share {
+    double before = 0;
+    std::vector<double> bucket_ready;  // by bucket, from there on
+    double after = 0;                  // from the last bucket on
+  };
+
+  std::vector<StepPass> PassesOf(int t) const {
+    const TrainStepOptions& options = model_.options;
+    const int64_t batch_rows = demand_.batch.rows;
+    const Range own = LeavesOfRank(rank_, model_.shape.ranks, options.leaves);
+    const ThreadShare share_of = ShareOfThread(options, *model_.graph, own, t, model_.threads);
+    const int64_t largest =
+        OneLeafAPass(*model_.graph) ? 1 : PassLeavesOf(options.leaves, batch_rows);
+    if (model_.gpus) {
+      const Range rows = {RowsOfLeaf(own.begin, options.leaves, batch_rows).begin,
+                          RowsOfLeaf(own.end - 1, options.leaves, batch_rows).end};
+      return {{.node = {own.begin, own.begin + 1},
+               .rows = rows,
+               .node_rows = rows.size(),
+               .first_leaf = own.begin,
+               .first_of_node = true,
+               .last_of_node = true,
+               .last_node = true}};
+    }
+    return PassesOfThread(share_of.leaves, options.leaves, batch_rows, largest,
+                          TrainingPassRows(options, *model_.graph));
+  }
+
+  void MeasurePasses(int t) {
+    const int64_t batch_rows = demand_.batch.rows;
+    const std::vector<StepPass> passes = PassesOf(t);
+    Share share;
+    share.bucket_ready.assign(buckets_, 0);
+    const double width = static_cast<double>(model_.width);
+    const double ids_a_row =
+        demand_.rows[rank_] == 0
+            ? 0
+            : static_cast<double>(asked().occurrences) / static_cast<double>(demand_.rows[rank_]);
+    for (const StepPass& pass : passes) {
+      int64_t padded = 0, leaves = 0;
+      for (int64_t leaf = pass.node.begin; leaf < pass.node.end; ++leaf) {
+        const int64_t rows = pass.node.size() == 1
+                                 ? pass.rows.size()
+                                 : RowsOfLeaf(leaf, model_.shape.leaves, batch_rows).size();
+        padded += (rows + kPanelRows - 1) / kPanelRows * kPanelRows;
+        leaves += rows > 0 ? 1 : 0;
+      }
+      const auto rows = static_cast<double>(pass.rows.size());
+      const PassTimes times = work_.Pass(padded, leaves);
+      const double around = work_.PoolBags(rows * ids_a_row * width);
+      share.before += times.forward + work_.Loss(rows) + around / 2;
+      if (pass.last_of_node && pass.last_node) {
+        share.bucket_ready = times.bucket_ready;
+        share.after = times.backward - times.bucket_ready[0] + around / 2;
+      } else {
+        share.before += times.backward + around / 2;
+      }
+    }
+    // Nodes that are left are added in memory, about one for each two passes.
+    const double merges = std::max(0.0, static_cast<double>(passes.size()) / 2 - 1);
+    share.before += work_.Fold(2 * merges * parameters());
+    const double scale = work_.compute_scale();
+    share.before *= scale;
+    share.after *= scale;
+    for (double& seconds : share.bucket_ready) seconds *= scale;
+    shares_.push_back(std::move(share));
+  }
+
+  void Compute() {
+    const int begun = buckets_;
+    const int done = buckets_ + 1;
+    const int others = static_cast<int>(threads_.size()) - 1;
+    Post(&main(), begun);
+    for (int t = 0; t < model_.threads; ++t) {
+      SimThread* const thread = &threads_[t];
+      if (t > 0) Wait(thread, begun, 1);
+      const Share& share = shares_[t];
+      Add(StepPart::kCompute, share.before, 1, thread);
+      double at = 0;
+      for (int b = buckets_ - 1; b >= 0; --b) {
+        Add(StepPart::kCompute, share.bucket_ready[b] - at, 1, thread);
+        at = share.bucket_ready[b];
+        Post(thread, b);
+      }
+      Add(StepPart::kCompute, share.after, 1, thread);
+      if (t > 0) Post(thread, done);
+    }
+    if (model_.shape.overlap) {
+      SimThread* const thread = &worker();
+      Wait(thread, begun, 1);
+      Add(StepPart::kCompute, work_.UniqueIds(Asked(asked().occurrences)), 1, thread);
+      BesideCalls(Phase::kIdExchange, -1);
+      Add(StepPart::kCompute, work_.OwnedKeys(listed()), 1, thread);
+      BesideCalls(Phase::kScalars, -1);
+      for (const int bucket : ReduceOrder(buckets_, true)) {
+        Wait(thread, bucket, model_.threads);
+        ReduceBucket(StepPart::kCompute, bucket, thread);
+      }
+      Post(thread, done);
+    }
+    main().tasks.push_back({.kind = SimTask::kMark, .index = MarkOf(step_, kComputedMark)});
+    if (others > 0) Wait(&main(), done, others);
+  }
+
+  void BesideCalls(Phase phase, int bucket) {
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (calls_[i].beside && calls_[i].phase == phase && calls_[i].bucket == bucket) {
+        CallNumber(i, &worker());
+      }
+    }
+  }
+
+  // Threads' nodes to the rank's, then the exchange, then all ranks' nodes to the slice.
+  void ReduceBucket(StepPart part, int bucket, SimThread* thread) {
+    const Range& range = model_.shape.buckets[bucket];
+    const auto elements = static_cast<double>(range.size());
+    const double nodes = static_cast<double>(nodes_.OfRank(rank_));
+    double before = model_.threads > 1 ? work_.Fold(model_.threads * elements) : 0;
+    if (nodes > 1) before += work_.Copy(nodes * elements * model_.shape.element_bytes);
+    Add(part, before, 1, thread);
+    if (model_.shape.overlap) {
+      BesideCalls(Phase::kDenseReduce, bucket);
+    } else {
+      for (size_t i = 0; i < calls_.size(); ++i) {
+        if (calls_[i].phase == Phase::kDenseReduce && calls_[i].bucket == bucket) {
+          CallNumber(i, thread);
+        }
+      }
+    }
+    const auto slice = static_cast<double>(SliceOfRank(range, rank_, model_.shape.ranks).size());
+    Add(part, work_.Fold(slice * static_cast<double>(nodes_.leaves.size())), 1, thread);
+  }
+
+  const StepModel& model_;
+  const WorkTimes& work_;
+  const JobDemand& demand_;
+  const int rank_;
+  const std::vector<StepCall>& calls_;  // of this rank
+  const int buckets_;
+  const BatchNodes nodes_;
+  int step_ = 0;
+  std::vector<SimThread> threads_;
+  std::vector<Share> shares_;  // by computing thread
+  std::array<double, kStepParts> seconds_{};
+};
+
+}  // namespace
+
+StepProgram MakeStepProgram(const StepModel& model, const JobDemand& demand, int steps) {
+  StepProgram program;
+  const int ranks = model.shape.ranks;
+  std::vector<std::vector<StepCall>> calls;
+  for (int r = 0; r < ranks; ++r) {
+    calls.push_back(CallsOfStep(model.shape, demand.batch, &demand.batch, model.shape.overlap, r));
+  }
+  for (int r = 0; r < ranks; ++r) {
+    for (const StepCall& call : calls[r]) {
+      const Sent sent = call.sent(r, ranks);
+      program.all_sent.messages += sent.messages;
+      program.all_sent.bytes += sent.bytes;
+      if (r == 0) program.rank0_sent.messages += sent.messages;
+      if (r == 0) program.rank0_sent.bytes += sent.bytes;
+    }
+  }
+  program.calls = calls[0];
+  SimJob& job = program.job;
+  job.ranks = ranks;
+  job.ranks_per_host = model.ranks_per_host;
+  job.signals = RankWriter::Signals(static_cast<int>(model.shape.buckets.size()));
+  job.marks = MarkOf(steps, 0);
+  job.repeats = steps;
+  for (size_t c = 0; c < program.calls.size(); ++c) {
+    SimCall call;
+    if (program.calls[c].kind == CallKind::kAllReduceSum) call.bytes = program.calls[c].send[0];
+    for (int r = 0; r < ranks && call.bytes == 0; ++r) {
+      call.send.push_back(std::move(calls[r][c].send));
+    }
+    job.calls.push_back(std::move(call));
+  }
+  for (int r = 0; r < ranks; ++r) {
+    RankWriter writer(model, demand, r, calls[r]);
+    for (int step = 0; step < steps; ++step) writer.WriteStep(step);
+    program.work.push_back(writer.work());
+    for (SimThread& thread : writer.TakeThreads()) job.threads.push_back(std::move(thread));
+  }
+  return program;
+}
+
+}  // namespace elastor

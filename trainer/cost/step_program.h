@@ -1,0 +1,50 @@
+#ifndef ELASTOR_TRAINER_COST_STEP_PROGRAM_H_
+#define ELASTOR_TRAINER_COST_STEP_PROGRAM_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "trainer/cost/batch_demand.h"
+#include "trainer/cost/machine.h"
+#include "trainer/cost/simulation.h"
+#include "trainer/step/step_calls.h"
+#include "trainer/step/step_options.h"
+
+namespace elastor {
+
+// What the steps of a job depend on. All it points to outlives the program.
+struct StepModel {
+  const WorkTimes* work = nullptr;
+  const Graph* graph = nullptr;
+  TrainStepOptions options;
+  StepShape shape;
+  bool gpus = false;  // a rank's rows are one pass
+  int threads = 1;    // of each rank
+  int64_t width = 0;  // of embedding rows
+  int ranks_per_host = 1;
+};
+
+// Steps of a job as a program of a simulation: the calls that the step declares (CallsOfStep), in
+// its threads, with the work between them.
+struct StepProgram {
+  SimJob job;
+  std::vector<StepCall> calls;  // of rank 0, in one step
+  Sent rank0_sent, all_sent;    // in one step
+  // By rank, seconds of own work in each part of a step, if the units are not shared.
+  std::vector<std::array<double, kStepParts>> work;
+};
+
+// Returns a mark of a step: the beginning of a part, the step's end, or that the main thread has
+// computed its passes and waits for the others.
+inline constexpr int kEndMark = kStepParts;
+inline constexpr int kComputedMark = kStepParts + 1;
+inline int MarkOf(int step, int mark) { return step * (kStepParts + 2) + mark; }
+
+// All steps have the same demand, and the steps before the first have routed its ids.
+StepProgram MakeStepProgram(const StepModel& model, const JobDemand& demand, int steps);
+
+}  // namespace elastor
+
+#endif  // ELASTOR_TRAINER_COST_STEP_PROGRAM_H_
