@@ -278,7 +278,8 @@ TYPED_TEST(MatMulTest, PackedTilesAreBalancedAndReadAsDocumented) {
   PackedMatrix<T> pair;
   pair.PackPair(first, second);
   EXPECT_TRUE(pair.paired());
-  EXPECT_EQ(pair.tiles().size(), ActiveIsa() == Isa::kV3 ? 9u : 5u);
+  const size_t pairs[kIsas] = {9, 5, 6};
+  EXPECT_EQ(pair.tiles().size(), pairs[static_cast<int>(ActiveIsa())]);
   for (const auto& tile : pair.tiles()) {
     for (int64_t i = 0; i < tile.height; ++i) {
       for (int64_t k = 0; k < 4; ++k) {
