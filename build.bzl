@@ -1,5 +1,29 @@
 """Rules that say in a few lines what most targets of this repository are."""
 
+def by_machine(x86_64, aarch64):
+    """What a target has on each machine: flags, or files that hold the machine's own functions.
+
+    Args:
+      x86_64: On x86-64.
+      aarch64: On aarch64.
+    Returns:
+      A value for an attribute.
+    """
+    return select({
+        "@elastor//:aarch64": aarch64,
+        "//conditions:default": x86_64,
+    })
+
+# Values of `target_compatible_with`: wildcards leave such targets out on the other machine.
+X86_64_ONLY = by_machine(
+    x86_64 = [],
+    aarch64 = ["@elastor//:other_machine"],
+)
+AARCH64_ONLY = by_machine(
+    x86_64 = ["@elastor//:other_machine"],
+    aarch64 = [],
+)
+
 def library(name, **kwargs):
     """A cc_library of name.h and name.cc, or of the one of them that there is.
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/canonical_flush.h"
 #include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
 #include "core/base/log.h"
@@ -229,7 +230,7 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
     const T* __restrict w = rows[j];
     if (l2 != 0) {
       PrefetchRow(rows[std::min(j + kLookAhead, keys.end - 1)], width);
-      for (int64_t i = 0; i < width; ++i) g[i] += l2 * w[i];
+      for (int64_t i = 0; i < width; ++i) g[i] += CanonicalProduct(l2, w[i]);
     }
     AddSquares(t, route.owned_keys()[j], g, w, sums);
   }
@@ -241,7 +242,7 @@ void OwnedTables<T>::AddUntouched(const IdRoute& route, std::vector<SquaredSums>
   ForUntouchedRows(route, [&](int thread, int64_t t, std::span<const int64_t> keys, T* const* rows,
                               T* __restrict g) {
     for (size_t k = 0; k < keys.size(); ++k) {
-      for (int64_t i = 0; i < layout_->width(t); ++i) g[i] = l2 * rows[k][i];
+      for (int64_t i = 0; i < layout_->width(t); ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
       AddSquares(t, keys[k], g, rows[k], &(*sums)[thread]);
     }
   });
@@ -297,7 +298,7 @@ void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T s
       route, [&](int, int64_t t, std::span<const int64_t> keys, T* const* rows, T* __restrict g) {
         const int64_t width = layout_->width(t);
         for (size_t k = 0; k < keys.size(); ++k) {
-          for (int64_t i = 0; i < width; ++i) g[i] = l2 * rows[k][i];
+          for (int64_t i = 0; i < width; ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
           rule(width, scale, g, rows[k], rows[k] + width);
         }
       });

@@ -12,7 +12,7 @@ fi
 root=$1
 newest_allowed=${2:-2.34}
 
-host='ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libgcc_s'
+host='ld-linux-x86-64|ld-linux-aarch64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libgcc_s'
 host+='|libcuda|libcudart|libcublas|libcublasLt|libnccl'
 newest=0 found=0 files=0
 while IFS= read -r -d '' file; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes a release: a folder, a .tar.gz and, without options, a .deb of it, for any x86-64 Linux with glibc 2.34 or
-# newer (with MPI 2.36). Programs, libelastor_score, configs, docs and licenses are in it; glibc, MPI and the NVIDIA
-# driver are not. The trainer loads Open MPI or MPICH where one starts it. libelastor_score also takes libstdc++ from the host. The same commit gives the same bytes on the same
-# system (docs/use/install.md).
+# Makes a release: a folder, a .tar.gz and, without options, a .deb of it, for any Linux of this machine (x86-64 or
+# aarch64) with glibc 2.34 or newer (with MPI 2.36). Programs, libelastor_score, configs, docs and licenses are in it;
+# glibc, MPI and the NVIDIA driver are not. The trainer loads Open MPI or MPICH where one starts it. libelastor_score also
+# takes libstdc++ from the host. The same commit gives the same bytes on the same system (docs/use/install.md).
 #
 #   tools/release.sh [--with-mpi] [--cuda [--with-cuda-libraries] [--tests]] OUTPUT_DIR
 #
@@ -11,7 +11,8 @@
 #   --with-cuda-libraries  also libcudart, libcublas, libcublasLt and libnccl (about 1 GB)
 #   --tests                also the device tests, benchmarks and tools/gpu_check.sh
 #
-# BAZEL_STARTUP, BAZEL_OPTIONS: more options for Bazel.
+# BAZEL_STARTUP, BAZEL_OPTIONS: more options for Bazel. `tools/cross_aarch64.sh release` sets what a release for aarch64
+# needs on x86-64: ELASTOR_MACHINE, its name; ELASTOR_STRIP and ELASTOR_LDD, programs.
 set -euo pipefail
 if [[ " $* " =~ \ (-h|--help)\  ]]; then
   sed --quiet '2,/^[^#]/s/^# \{0,1\}//p' "$0"
@@ -36,7 +37,8 @@ if [[ -z $output || ($kind == cpu && $tests$cuda_libraries != 00) ]]; then
   exit 2
 fi
 version=$(<VERSION)
-name=elastor-$version-x86_64
+machine=${ELASTOR_MACHINE:-$(uname --machine)}
+name=elastor-$version-$machine
 [[ $kind == cpu ]] || name+=-cuda
 [[ $mpi == 0 ]] || name+=-mpi
 root=$output/$name
@@ -51,6 +53,8 @@ tools/install_arrow.sh
 read -ra startup <<<"${BAZEL_STARTUP:-}"
 read -ra options <<<"${BAZEL_OPTIONS:-}"
 [[ $kind == cpu ]] || options+=(--config=cuda)
+stripped() { install -s --strip-program="${ELASTOR_STRIP:-strip}" "$@"; }
+libraries_of() { "${ELASTOR_LDD:-ldd}" "$@"; }
 run_bazel() { bazel "${startup[@]}" "$@"; }
 
 # Paths below bazel-bin, where the programs lie as in programs/.
@@ -88,7 +92,7 @@ make_programs() {
   mapfile -t wanted < <(labels "${programs[@]}")
   build --config=release "${wanted[@]}" "${test_programs[@]}"
   for path in "${programs[@]}"; do
-    install -D -m 755 -s "$bin/$path" "$root/programs/$path"
+    stripped -D -m 755 "$bin/$path" "$root/programs/$path"
     if [[ $kind$mpi == cpu0 ]]; then
       ln -s "../programs/$path" "$root/bin/${path##*/}"
     else
@@ -101,7 +105,7 @@ make_programs() {
   for label in "${test_programs[@]}"; do
     file=${label#//}
     file=$bin/${file/://}
-    install -D -m 755 -s "$file" "$root/libexec/tests/${label##*:}"
+    stripped -D -m 755 "$file" "$root/libexec/tests/${label##*:}"
     copy_data "$file.runfiles/elastor"
   done
   # What tools/gpu_check.sh expects to run.
@@ -116,16 +120,16 @@ make_libraries() {
   mapfile -t shared < <(labels $library $arrow_part "${mpi_parts[@]}")
   build "${shared[@]}"
   # Arrow's library beside the part that loads it.
-  install -D -m 644 -s "$bin/$arrow_part" "$root/programs/$arrow_part"
-  install -m 644 -s "$arrow"/lib/*.so.* "$root/programs/${arrow_part%/*}/"
+  stripped -D -m 644 "$bin/$arrow_part" "$root/programs/$arrow_part"
+  stripped -m 644 "$arrow"/lib/*.so.* "$root/programs/${arrow_part%/*}/"
   cp "$arrow/LICENSE.txt" "$root/licenses/arrow"
-  for path in "${mpi_parts[@]}"; do install -D -m 644 -s "$bin/$path" "$root/programs/$path"; done
+  for path in "${mpi_parts[@]}"; do stripped -D -m 644 "$bin/$path" "$root/programs/$path"; done
   ln -s ../programs/collective "$root/libexec/"
-  install -m 644 -s "$bin/$library" "$root/lib/libelastor_score.so.1"
+  stripped -m 644 "$bin/$library" "$root/lib/libelastor_score.so.1"
   while read -r needed; do
     mkdir -p "$root/lib/elastor"
     cp -L --no-preserve=mode "$needed" "$root/lib/elastor/"
-  done < <(ldd "$bin/$library" | awk '$2 == "=>" && $1 !~ /^lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)\.so/ { print $3 }')
+  done < <(libraries_of "$bin/$library" | awk '$2 == "=>" && $1 !~ /^lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)\.so/ { print $3 }')
   ln -s libelastor_score.so.1 "$root/lib/libelastor_score.so"
   install -m 644 trainer/score/elastor_score.h "$root/include/"
   cat >"$root/lib/pkgconfig/elastor_score.pc" <<PC
@@ -171,7 +175,7 @@ copy_mpi() {
   cp -rL "$(mpi_path pkgdatadir)" "$root/share/openmpi"
   cp -rL "$(mpi_path sysconfdir)" "$root/etc/openmpi"
   for program in mpirun orted; do
-    install -m 755 -s "$(readlink -f "$(command -v $program)")" "$root/libexec/$program"
+    stripped -m 755 "$(readlink -f "$(command -v $program)")" "$root/libexec/$program"
     ln -s run "$root/bin/$program"
   done
   pmix=$(readlink -f "$(ldd "$components/mca_pmix_ext3x.so" | awk '/libpmix/ { print $3 }')")
@@ -209,10 +213,12 @@ make_deb() {
   local tree=$output/deb
   mkdir -p "$tree/DEBIAN" "$tree/opt"
   cp -r "$root" "$tree/opt/elastor"
+  local architecture=amd64
+  [[ $machine != aarch64 ]] || architecture=arm64
   cat >"$tree/DEBIAN/control" <<CONTROL
 Package: elastor
 Version: $version
-Architecture: amd64
+Architecture: $architecture
 Maintainer: Elastor
 Depends: libc6 (>= 2.34)
 Recommends: openmpi-bin | mpich

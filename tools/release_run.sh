@@ -54,7 +54,7 @@ for root in sys.path:
 path=$root/lib
 if [ "$program" != mpirun ] && [ "$program" != orted ] && [ -e "$root/lib/cuda-libraries" ]; then
   places=$root/lib:${LD_LIBRARY_PATH:-}:${CUDA_HOME:+$CUDA_HOME/lib64:$CUDA_HOME/lib}
-  places=$places:/usr/local/cuda/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64
+  places=$places:/usr/local/cuda/lib64:/usr/lib/$(uname --machine)-linux-gnu:/usr/lib64
   asked_python=0
   while read -r library; do
     if ! find_library "$library" "$places" && [ $asked_python = 0 ]; then

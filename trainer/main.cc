@@ -45,7 +45,8 @@ Status Run(const StatusOr<Invocation>& invocation, Communicator& communicator) {
                                          : OpenCpu(options.experiment, communicator));
   }
   options.numerics = NumericsFingerprint(device);
-  ELASTOR_RETURN_IF_ERROR(AgreeOnText(communicator, "the numerics fingerprint", options.numerics));
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnText(communicator, "the numerics fingerprint", WithoutMachine(options.numerics)));
   ELASTOR_RETURN_IF_ERROR(AgreeOnGoingOn(communicator));
   // Until a training run has made its first step there is nothing to save.
   ExitOnStopSignals(/*speaks=*/communicator.rank() == 0,

@@ -5,13 +5,17 @@
 namespace elastor {
 namespace {
 
-// What the fingerprint calls x86-64-v3.
+// The instructions that the build needs.
+#ifdef __aarch64__
+constexpr char kInstructions[] = "aarch64";
+#else
 static_assert(__AVX2__ == 1 && __FMA__ == 1);
 constexpr char kInstructions[] = "x86-64-v3";
+#endif
 
 // Earlier fingerprints named the compiler of the build. Bits do not depend on it
-// (docs/inside/design.md), and hashes of runs keep the one that the first runs have.
-constexpr char kCompilerInHashes[] = "gcc-12.2.0";
+// (docs/inside/design.md), nor on the machine, and hashes of runs keep what the first runs have.
+constexpr char kBuildInHashes[] = "x86-64-v3 gcc-12.2.0";
 constexpr std::string_view kCompilerMark = " gcc-";
 
 // The class of CPU kernels: sample panels of 16 lanes, the orders of core/kernels/matmul.h. Change
@@ -25,7 +29,14 @@ std::string NumericsFingerprint(const std::string& device) {
 }
 
 std::string NumericsInHashes(const std::string& device) {
-  return std::string(kInstructions) + " " + kCompilerInHashes + " " + kKernels + " " + device;
+  return std::string(kBuildInHashes) + " " + kKernels + " " + device;
+}
+
+std::string WithoutMachine(const std::string& fingerprint) {
+  for (const std::string_view machine : {"x86-64-v3 ", "aarch64 "}) {
+    if (fingerprint.starts_with(machine)) return fingerprint.substr(machine.size());
+  }
+  return fingerprint;
 }
 
 std::string WithoutCompiler(const std::string& fingerprint) {

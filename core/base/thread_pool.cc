@@ -1,13 +1,12 @@
 #include "core/base/thread_pool.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include "core/base/exhausted.h"
+#include "core/base/floating_point.h"
 #include "core/base/leaves.h"
 #include "core/base/log.h"
 
@@ -87,10 +86,6 @@ void ThreadPool::ParallelFor(int64_t total, int64_t grain,
   });
 }
 
-void SetCanonicalFloatingPoint() {
-  // Exceptions masked, round to nearest (the default, 0x1f80), plus FTZ and DAZ.
-  constexpr unsigned int kDefault = 0x1f80, kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
-  _mm_setcsr(kDefault | kFlushToZero | kDenormalsAreZero);
-}
+void SetCanonicalFloatingPoint() { FloatingPoint::Set(FloatingPoint::kCanonical); }
 
 }  // namespace elastor

@@ -7,11 +7,11 @@
 
 namespace elastor {
 
-// A fixed team of computing threads, the caller being thread 0. Every thread runs with FTZ and DAZ
-// set. Not thread-safe: one owner calls Run.
+// A fixed team of computing threads, the caller being thread 0. Every thread runs in canonical
+// floating point. Not thread-safe: one owner calls Run.
 class ThreadPool {
  public:
-  // Sets FTZ and DAZ on the calling thread too. threads >= 1.
+  // Sets canonical floating point on the calling thread too. threads >= 1.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -32,8 +32,7 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-// Sets flush-to-zero and denormals-are-zero for the calling thread, which canonical arithmetic
-// needs.
+// Takes denormals for 0 on the calling thread, which canonical arithmetic needs (floating_point.h).
 void SetCanonicalFloatingPoint();
 
 }  // namespace elastor

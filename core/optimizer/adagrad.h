@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/base/build_config.h"
+#include "core/base/canonical_flush.h"
 #include "core/optimizer/optimizer_options.h"
 
 namespace elastor {
@@ -21,14 +22,14 @@ struct Adagrad {
 
   // One element: g is scaled.
   ELASTOR_HOST_DEVICE void Element(T g, T* w, T* a) const {
-    *a += g * g;
-    *w -= learning_rate * g / (std::sqrt(*a) + epsilon);
+    *a += CanonicalProduct(g, g);
+    *w -= CanonicalProduct(learning_rate, g) / (std::sqrt(*a) + epsilon);
   }
 
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* __restrict slots) const {
     T* __restrict a = slots;
-    for (int64_t i = 0; i < width; ++i) Element(scale * gradient[i], &w[i], &a[i]);
+    for (int64_t i = 0; i < width; ++i) Element(CanonicalProduct(scale, gradient[i]), &w[i], &a[i]);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/base/build_config.h"
+#include "core/base/canonical_flush.h"
 #include "core/base/canonical_math.h"
 #include "core/optimizer/optimizer_options.h"
 
@@ -32,16 +33,18 @@ struct Adam {
 
   // One element: g is scaled.
   ELASTOR_HOST_DEVICE void Element(T g, T* w, T* m, T* v) const {
-    *m = beta1 * *m + one_minus_beta1 * g;
-    *v = beta2 * *v + one_minus_beta2 * (g * g);
-    *w -= step_size * *m / (std::sqrt(*v) * inverse_root_bias + epsilon);
+    *m = CanonicalProduct(beta1, *m) + CanonicalProduct(one_minus_beta1, g);
+    *v = CanonicalProduct(beta2, *v) + CanonicalProduct(one_minus_beta2, CanonicalProduct(g, g));
+    *w -= CanonicalProduct(step_size, *m) / (std::sqrt(*v) * inverse_root_bias + epsilon);
   }
 
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* __restrict slots) const {
     T* __restrict m = slots;
     T* __restrict v = slots + width;
-    for (int64_t i = 0; i < width; ++i) Element(scale * gradient[i], &w[i], &m[i], &v[i]);
+    for (int64_t i = 0; i < width; ++i) {
+      Element(CanonicalProduct(scale, gradient[i]), &w[i], &m[i], &v[i]);
+    }
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/base/build_config.h"
+#include "core/base/canonical_flush.h"
 #include "core/optimizer/optimizer_options.h"
 #include "core/optimizer/sum_of_squares.h"
 
@@ -26,16 +27,18 @@ struct RowWiseAdagrad {
   ELASTOR_HOST_DEVICE T Rate(int64_t width, T scale, double sum_of_squares, T* a) const {
     const double squared_scale = static_cast<double>(scale) * static_cast<double>(scale);
     const double mean = squared_scale * sum_of_squares / static_cast<double>(width);
-    *a += static_cast<T>(mean);
+    *a += CanonicalCast<T>(mean);
     return learning_rate / (std::sqrt(*a) + epsilon);
   }
   // One element: g is scaled.
-  ELASTOR_HOST_DEVICE void Element(T rate, T g, T* w) const { *w -= rate * g; }
+  ELASTOR_HOST_DEVICE void Element(T rate, T g, T* w) const { *w -= CanonicalProduct(rate, g); }
 
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* __restrict slots) const {
     const T rate = Rate(width, scale, SumOfSquares(gradient, width), &slots[0]);
-    for (int64_t i = 0; i < width; ++i) Element(rate, scale * gradient[i], &w[i]);
+    for (int64_t i = 0; i < width; ++i) {
+      Element(rate, CanonicalProduct(scale, gradient[i]), &w[i]);
+    }
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/base/build_config.h"
+#include "core/base/canonical_flush.h"
 #include "core/optimizer/optimizer_options.h"
 
 namespace elastor {
@@ -18,11 +19,11 @@ struct Sgd {
   }
 
   // One element: g is scaled.
-  ELASTOR_HOST_DEVICE void Element(T g, T* w) const { *w -= learning_rate * g; }
+  ELASTOR_HOST_DEVICE void Element(T g, T* w) const { *w -= CanonicalProduct(learning_rate, g); }
 
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* /*slots*/) const {
-    for (int64_t i = 0; i < width; ++i) Element(scale * gradient[i], &w[i]);
+    for (int64_t i = 0; i < width; ++i) Element(CanonicalProduct(scale, gradient[i]), &w[i]);
   }
 };
 

@@ -56,6 +56,9 @@ extern const SpectrumKernels kSpectrumKernels;
 namespace v4 {
 extern const SpectrumKernels kSpectrumKernels;
 }
+namespace neon {
+extern const SpectrumKernels kSpectrumKernels;
+}
 
 // Returns the kernels of ActiveIsa().
 const SpectrumKernels& ActiveSpectrumKernels();

@@ -8,6 +8,10 @@ prepare=$PWD/$2
 work=$TEST_TMPDIR
 source "$(dirname "$0")/spread_run.sh"
 
+if [[ ${isas[0]} != v3 ]]; then
+  echo 'skipped: a CPU without AVX-512; this machine is no x86-64'
+  exit 0
+fi
 if ! type qemu-x86_64 >/dev/null 2>&1; then
   echo 'skipped: a CPU without AVX-512; qemu-x86_64 is not installed (Debian: qemu-user)'
   exit 0

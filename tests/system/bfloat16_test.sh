@@ -23,7 +23,7 @@ run=("$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data"
 expect_line 2 'training.precision: TF32 is a choice on GPUs' \
   "${run[@]}" --output_dir="$work/none" --set=training.precision=TF32
 needs='training.precision: BFLOAT16 on the CPU needs AVX512-BF16 (AMD Zen 4, Intel Cooper Lake or newer), which rank'
-expect_line 2 "$needs 0's host lacks" env ELASTOR_ISA=v3 "${run[@]}" --output_dir="$work/none"
+expect_line 2 "$needs 0's host lacks" env ELASTOR_ISA="${isas[0]}" "${run[@]}" --output_dir="$work/none"
 if ! grep --quiet --word-regexp avx512_bf16 /proc/cpuinfo; then
   expect_line 2 "$needs 0's host lacks" "${run[@]}" --output_dir="$work/none"
   echo 'skipped: runs in bfloat16; this CPU lacks AVX512-BF16'

@@ -79,7 +79,7 @@ same_numbers() {
 train 1 one
 train 3 three --set=parallel.overlap=true
 same_numbers three '3 ranks'
-ELASTOR_ISA=v3 train 1 v3 --set=parallel.threads=2
+ELASTOR_ISA=${isas[0]} train 1 v3 --set=parallel.threads=2
 same_numbers v3 'v3, 2 threads'
 train 2 stopped --set=training.max_steps=13
 on_ranks 3 "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \

@@ -137,7 +137,7 @@ expect_same 'eigenvalues drawn, the first of each part' \
 [[ -s kernel/ntk_density_drawn.json ]] || fail 'no data behind the density'
 run 3 kernel_on_three --mode=ntk --model=one/model --rows=300 --kernels
 run 4 kernel_on_four --mode=ntk --model=one/model --rows=300 --set=parallel.threads=2
-ELASTOR_ISA=v3 run 1 kernel_v3 --mode=ntk --model=one/model --rows=300
+ELASTOR_ISA=${isas[0]} run 1 kernel_v3 --mode=ntk --model=one/model --rows=300
 for file in ntk.jsonl ntk_spectrum.csv ntk_spectrum.svg ntk_density.svg; do
   for other in kernel_on_three kernel_on_four kernel_v3; do
     cmp "kernel/$file" "$other/$file" || fail "$other: $file differs"

@@ -117,7 +117,7 @@ for layout in csv tsv libsvm; do
   expected=${layout}_predicted/predictions.csv
   [[ $(wc --lines <$expected) == 1101 ]] || fail "$layout: not a line a row"
   score $layout/model --input=test.$layout | expect_same "$layout" $expected
-  gzip --stdout test.$layout | ELASTOR_ISA=v3 score $layout/model --input=- |
+  gzip --stdout test.$layout | ELASTOR_ISA=${isas[0]} score $layout/model --input=- |
     expect_same "$layout, v3, gzip from stdin" $expected
   cat test.$layout | score $layout/model --input=- --set=parallel.threads=3 |
     expect_same "$layout, 3 threads" $expected

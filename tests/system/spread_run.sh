@@ -3,6 +3,11 @@
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRORS=2
 export TMPDIR=/tmp # Open MPI's sockets need a short path.
 
+# The instruction sets of kernels that this CPU has, the one that every CPU of the machine has first.
+isas=(v3)
+[[ $(uname --machine) != aarch64 ]] || isas=(neon)
+if grep --quiet avx512vl /proc/cpuinfo; then isas+=(v4); fi
+
 # fail WHAT...: says so and counts it; a test ends with `exit "$((failures > 0))"`.
 failures=0
 fail() {

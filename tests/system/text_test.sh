@@ -79,7 +79,7 @@ spread() {
     fail "a restart on other ranks, $*"
 }
 spread one
-ELASTOR_ISA=v3 train 1 v3 --set=parallel.threads=2
+ELASTOR_ISA=${isas[0]} train 1 v3 --set=parallel.threads=2
 same_numbers one v3 'v3, 2 threads'
 spread product --set=model.attention=MATRIX_PRODUCT
 spread collapse --set=model.head=VECTOR_COLLAPSE --set=model.recompute=true

@@ -55,7 +55,7 @@ compiled trainer/data/arrow/libelastor_arrow.so -shared -fPIC "-L$work/$arrow/li
 release() { bash tools/release.sh "$@" >"$work/log" 2>&1; }
 release "$work/first" || fail "release: $(<"$work/log")"
 grep --quiet -- '--config=release.*//trainer/prepare:prepare' "$work/called" || fail "Bazel: $(<"$work/called")"
-name=elastor-1.2.3-x86_64
+name=elastor-1.2.3-$(uname --machine)
 root=$work/first/$name
 for file in bin/{trainer,launcher} programs/collective/libelastor_{openmpi,mpich}.so programs/{trainer/prepare/prepare,launcher/comparison/comparison} VERSION \
   programs/trainer/data/arrow/lib{elastor_arrow.so,arrow.so.1} licenses/arrow docs/page.md configs/a.flags configs/slurm/train.sbatch include/elastor_score.h licenses/{elastor,libprotobuf-dev}; do

@@ -21,7 +21,7 @@ for program in "$@"; do
   mapfile -t said < <("$program" --version)
   expect "$name" "${said[0]}" "$name $version (commit unknown)"
   [[ ${said[1]} == 'compiler: '?* ]] || fail "$name: ${said[1]}"
-  expect "$name" "${said[2]}" 'numerics: x86-64-v3 panels16 cpu'
+  [[ ${said[2]} =~ ^'numerics: '(x86-64-v3|aarch64)' panels16 cpu'$ ]] || fail "$name: ${said[2]}"
   mpi=${said[3]:-}
   if [[ $name == trainer ]]; then
     [[ $mpi == 'MPI: Open MPI '* ]] || fail "trainer: '$mpi'"

@@ -1,6 +1,6 @@
 """cuda_library: .cu files, compiled by nvcc for the device or by the host's compiler for its emulation."""
 
-load("//:build.bzl", "JOINED_FLAGS", "join_sources")
+load("//:build.bzl", "JOINED_FLAGS", "by_machine", "join_sources")
 
 def if_cuda(enabled, emulated = []):
     """`enabled` with --config=cuda, else `emulated`."""
@@ -31,14 +31,19 @@ TUNED_ARCHITECTURES = [
     "-gencode=arch=compute_90,code=[sm_90,compute_90]",
 ]
 
-# The host's part of a .cu, as .bazelrc has it for the rest.
+# The host's part of a .cu, as the rest has it (.bazelrc, third_party/machine).
 _HOST_FLAGS = [
     "-fPIC",
     "-O1",
-    "-march=x86-64-v3",
     "-ffp-contract=off",
     "-fno-math-errno",
-]
+] + by_machine(
+    x86_64 = ["-march=x86-64-v3"],
+    aarch64 = [
+        "-march=armv8-a",
+        "-fsigned-char",
+    ],
+)
 
 # The emulation traps on what a device would fault on or silently spoil.
 EMULATION_FLAGS = [
@@ -64,7 +69,7 @@ def _cuda_objects_impl(ctx):
         arguments.add("-c", source)
         arguments.add("-o", object)
         arguments.add_all(_DEVICE_FLAGS + ctx.attr.architectures)
-        arguments.add_joined("-Xcompiler", _HOST_FLAGS, join_with = ",")
+        arguments.add_joined("-Xcompiler", ctx.attr.host_flags, join_with = ",")
         arguments.add("-I.")
         arguments.add_all(quote_includes, before_each = "-I")
         arguments.add_all(includes, before_each = "-I")
@@ -106,6 +111,7 @@ _cuda_objects = rule(
         "hdrs": attr.label_list(allow_files = True),
         "deps": attr.label_list(providers = [CcInfo]),
         "architectures": attr.string_list(),
+        "host_flags": attr.string_list(),
         "_nvcc": attr.label(
             default = "@cuda//:nvcc",
             allow_single_file = True,
@@ -180,6 +186,7 @@ def cuda_library(name, srcs, hdrs = [], deps = [], copts = [], testonly = False,
         hdrs = hdrs + host_hdrs,
         deps = deps,
         architectures = architectures,
+        host_flags = _HOST_FLAGS,
         tags = ["manual"],
         testonly = testonly,
     )

@@ -1,22 +1,19 @@
 #include "trainer/data/record_scanner.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "core/base/byte_mask.h"
 #include "trainer/data/file_kind.h"
 
 namespace elastor {
 namespace {
 
-constexpr size_t kStep = 32;
+constexpr size_t kStep = kMaskBytes;
 
-// Which of 32 bytes are `c`, a bit each.
-uint32_t Find(__m256i bytes, char c) {
-  return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(c))));
-}
+// Which of the bytes are `c`, a bit each.
+uint32_t Find(TextBytes bytes, char c) { return bytes.Equal(TextBytes::Of(c)); }
 
 // Bit i of the result is the parity of the bits 0 to i.
 uint32_t PrefixParity(uint32_t bits) {
@@ -101,7 +98,7 @@ size_t RecordScanner::Scan(std::string_view text) {
     alignas(kStep) char tail[kStep] = {};
     const char* from = text.data() + scanned_;
     if (count < kStep) from = static_cast<const char*>(std::memcpy(tail, from, count));
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    const TextBytes bytes = TextBytes::Load(from);
     const uint32_t quotes = Find(bytes, '"'), feeds = Find(bytes, '\n');
     const uint32_t between = quotes | feeds | Find(bytes, delimiter_[0]);
     const uint32_t inside = PrefixParity(quotes) ^ (is_open_ ? ~0u : 0u);

@@ -6,6 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/numerics.h"
 #include "core/process/standard_streams.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/evaluate/predictions_file.h"
@@ -97,8 +98,8 @@ Status RunInference(const RunOptions& options, const InferenceMode& mode,
   if (written.ok()) written = WriteTable(options, measured, context.get());
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, written));
   ELASTOR_ASSIGN_OR_RETURN(Summary summary, context->MakeSummary());
-  if (!options.model_dir.empty() && metadata.numerics != summary.numerics &&
-      communicator.rank() == 0) {
+  if (!options.model_dir.empty() && communicator.rank() == 0 &&
+      WithoutMachine(metadata.numerics) != WithoutMachine(summary.numerics)) {
     LOG(WARNING) << options.model_dir << ": trained under the numerics '" << metadata.numerics
                  << "'; here they are '" << summary.numerics << "': bits may differ";
   }

@@ -6,6 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/numerics.h"
 #include "core/base/text.h"
 #include "core/process/claimed_folder.h"
 #include "trainer/experiment/config.h"
@@ -98,7 +99,7 @@ Status CheckContinuation(const std::string& path, const CheckpointMetadata& meta
 StatusOr<int64_t> CheckedSteps(const std::string& path, Whose whose, const RunOptions& options) {
   ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata metadata, ReadCheckpointMetadata(path));
   ELASTOR_RETURN_IF_ERROR(CheckContinuation(path, metadata, whose, options.experiment));
-  if (metadata.numerics != options.numerics) {
+  if (WithoutMachine(metadata.numerics) != WithoutMachine(options.numerics)) {
     LOG(WARNING) << path << ": trained under the numerics '" << metadata.numerics
                  << "'; here they are '" << options.numerics << "': bits may differ";
   }

@@ -333,6 +333,22 @@ Status TrainingRun::BeginWriting() {
   return Record(std::move(evaluated), /*scheduled=*/false);
 }
 
+// The instruction sets of all ranks' kernels: "v4", or "3 ranks of v4 and 1 of neon".
+StatusOr<std::string> IsasOfRanks(Communicator& communicator) {
+  int64_t ranks[kIsas] = {};
+  ++ranks[static_cast<int>(ActiveIsa())];
+  ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kSetup, ranks));
+  std::string text;
+  for (int isa = 0; isa < kIsas; ++isa) {
+    const char* const name = IsaName(static_cast<Isa>(isa));
+    if (ranks[isa] == communicator.size()) return std::string(name);
+    if (ranks[isa] == 0) continue;
+    text += (text.empty() ? CountText(ranks[isa], "rank") : StrCat(" and ", ranks[isa])) + " of " +
+            name;
+  }
+  return text;
+}
+
 // What runs, on what.
 Status TrainingRun::ShowOpening() {
   const ParallelConfig& parallel = experiment_.parallel();
@@ -344,12 +360,13 @@ Status TrainingRun::ShowOpening() {
                        " dense and ", figures.embedding_parameters, " embedding parameters"));
   log_.ShowLine("data: " + CountText(context_.dataset->rows(Split::kTrain), "row") + " of " +
                 experiment_.data().path());
+  ELASTOR_ASSIGN_OR_RETURN(const std::string isas, IsasOfRanks(*context_.communicator));
   char memory[32];
   std::snprintf(memory, sizeof(memory), "%.2g GB", static_cast<double>(figures.sure_bytes) / 1e9);
   log_.ShowLine("plan: " + CountText(PlannedSteps(), "step") + ", " +
                 CountText(context_.communicator->size(), "rank") + " of " +
                 CountText(parallel.threads(), "thread") + ", " +
-                (options_.device == RunDevice::kCuda ? "GPU" : IsaName(ActiveIsa())) + ", " +
+                (options_.device == RunDevice::kCuda ? "GPU" : isas) + ", " +
                 ParallelConfig::Plan_Name(parallel.plan()) + ", " + memory + " a rank or more");
   return OkStatus();
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/cpu_features.h"
 #include "core/base/exhausted.h"
 #include "core/base/status.h"
 #include "core/base/text.h"
@@ -173,8 +174,10 @@ int elastor_open(const char* folder, elastor_model** model, char* error, size_t 
                          error, error_size);
   }
   *model = nullptr;
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-    return elastor::Tell(ELASTOR_MACHINE_ERROR, "the CPU lacks AVX2 or FMA", error, error_size);
+  if (const char* missing = elastor::MissingCpuFeature(elastor::ReadCpuFeatures())) {
+    char line[40];
+    std::snprintf(line, sizeof(line), "the CPU lacks %s", missing);
+    return elastor::Tell(ELASTOR_MACHINE_ERROR, line, error, error_size);
   }
   elastor::ThrowWhenExhausted();
   return elastor::Guarded(error, error_size, [&]() -> Status {

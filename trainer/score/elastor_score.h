@@ -18,7 +18,7 @@ extern "C" {
 enum {
   ELASTOR_OK = 0,
   ELASTOR_USER_ERROR = 2,    /* the folder, an argument or a row is wrong */
-  ELASTOR_MACHINE_ERROR = 3, /* the disk or the memory failed, or the CPU lacks AVX2 */
+  ELASTOR_MACHINE_ERROR = 3, /* the disk or the memory failed, or the CPU lacks instructions */
   ELASTOR_NOT_FINITE = 4,    /* the model's score of a row is not finite */
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 
+#include "core/base/canonical_flush.h"
 #include "core/base/log.h"
 #include "core/optimizer/sum_of_squares.h"
 #include "core/optimizer/with_rule.h"
@@ -64,7 +65,8 @@ void DenseOptimizer<T>::AddL2(const T* weights, ExactSum* squared_norm, ExactSum
       T* const g = gradient_.data() + i * kParameterBlock;
       const T* const w = weights + blocks_[i].global;
       for (const Decayed& run : blocks_[i].decayed) {
-        for (int64_t j = run.offset; j < run.offset + run.size; ++j) g[j] += run.lambda * w[j];
+        for (int64_t j = run.offset; j < run.offset + run.size; ++j)
+          g[j] += CanonicalProduct(run.lambda, w[j]);
         decay.Add(0.5 * static_cast<double>(run.lambda) * SumOfSquares(w + run.offset, run.size));
       }
       norm.Add(SquaredNorm(blocks_[i], g));
@@ -91,7 +93,8 @@ void DenseOptimizer<T>::MoveStatistics(const Block& block, T* gradient, T* weigh
   constexpr T kMomentum = static_cast<T>(kStatisticMomentum);
   for (const Range& run : block.statistics) {
     for (int64_t i = run.begin; i < run.end; ++i) {
-      weights[i] = (1 - kMomentum) * weights[i] + kMomentum * gradient[i];
+      weights[i] =
+          CanonicalProduct(1 - kMomentum, weights[i]) + CanonicalProduct(kMomentum, gradient[i]);
       gradient[i] = 0;
     }
   }
@@ -100,7 +103,7 @@ void DenseOptimizer<T>::MoveStatistics(const Block& block, T* gradient, T* weigh
 template <typename T>
 void DenseOptimizer<T>::Shrink(const Block& block, T kept, T* weights) {
   for (const Range& run : block.shrinking) {
-    for (int64_t i = run.begin; i < run.end; ++i) weights[i] *= kept;
+    for (int64_t i = run.begin; i < run.end; ++i) weights[i] = CanonicalProduct(weights[i], kept);
   }
 }
 

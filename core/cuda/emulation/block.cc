@@ -12,33 +12,7 @@
 
 #include "core/cuda/emulation/sequence.h"
 #include "core/cuda/emulation/shared_memory.h"
-
-// Saves the registers that a call must keep on the present stack, and its top in *from; goes on
-// with the stack of `top`, where an earlier call returns. Unlike Boost.Context it leaves the
-// floating point's modes alone, which all threads share, and returns by `ret`, so that the CPU
-// predicts where.
-extern "C" void ElastorSwitchStack(void** from, void* top);
-asm(R"(
-  .text
-  .type ElastorSwitchStack, @function
-ElastorSwitchStack:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-  .size ElastorSwitchStack, . - ElastorSwitchStack
-)");
+#include "core/cuda/emulation/switch_stack.h"
 
 namespace elastor::cuda::emulation {
 namespace {
@@ -46,10 +20,9 @@ namespace {
 constexpr int kLanes = 32;
 constexpr unsigned kMaxThreads = 1024;
 constexpr size_t kStackBytes = 128 << 10;
-constexpr size_t kGuardBytes = 4096;
+constexpr size_t kGuardBytes = 64 << 10;  // a whole page
 constexpr int kStackShifts = 61;
 constexpr size_t kStackShiftBytes = 64;  // a line of the cache
-constexpr int kSavedRegisters = 6;
 
 // A stack that runs threads of a block: one after another, as long as none of them waits.
 struct Worker {
@@ -234,7 +207,6 @@ void Executor::ReleaseBlock() {
   }
 }
 
-// A new stack looks as if ElastorSwitchStack had been called on it just before EnterStack.
 Worker* Executor::IdleWorker() {
   if (!idle_.empty()) {
     Worker* const worker = idle_.back();
@@ -248,11 +220,8 @@ Worker* Executor::IdleWorker() {
   }
   // Without a shift, all stacks compete for the same lines of the cache.
   const size_t shift = workers_++ % kStackShifts * kStackShiftBytes;
-  void** top =
-      reinterpret_cast<void**>(static_cast<char*>(map) + kGuardBytes + kStackBytes - shift);
-  *--top = nullptr;  // EnterStack never returns
-  *--top = reinterpret_cast<void*>(&Executor::EnterStack);
-  return new Worker{top - kSavedRegisters};
+  char* const end = static_cast<char*>(map) + kGuardBytes + kStackBytes - shift;
+  return new Worker{NewStack(end, &Executor::EnterStack)};
 }
 
 void Executor::EnterStack() { TheExecutor().Work(TheExecutor().current_->worker); }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/base/floating_point.h"
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "core/cuda/emulation/fault.h"
@@ -40,17 +41,17 @@ void CheckNoCapture(const char* call) { CHECK_EQ(captures, 0) << call << " durin
 // The device at work: the host's floating point is the kernels', and device memory is open.
 class Work {
  public:
-  Work() : control_(__builtin_ia32_stmxcsr()) {
+  Work() : control_(FloatingPoint::Get()) {
     SetCanonicalFloatingPoint();
     emulation::OpenDeviceMemory(true);
   }
   ~Work() {
     if (CurrentSchedule().guard_device_memory) emulation::OpenDeviceMemory(false);
-    __builtin_ia32_ldmxcsr(control_);
+    FloatingPoint::Set(control_);
   }
 
  private:
-  unsigned control_;
+  uint32_t control_;
 };
 
 void RunAll(Queue& queue, const Recording* until) {

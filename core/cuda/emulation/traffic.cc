@@ -1,11 +1,10 @@
 #include "core/cuda/emulation/traffic.h"
 
-#include <ucontext.h>
-
 #include <csignal>
 
 #include "core/base/log.h"
 #include "core/cuda/emulation/memory.h"
+#include "core/cuda/emulation/page_fault.h"
 #include "core/cuda/emulation/schedule.h"
 #include "core/cuda/emulation/streams.h"
 
@@ -22,8 +21,7 @@ void CloseMemory() {
 
 void OpenTouchedPage(int signal, siginfo_t* info, void* context) {
   if (OpenTouched(info->si_addr)) return;  // by work before its first call
-  constexpr greg_t kWrite = 2;             // of the page fault's error code
-  const bool write = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & kWrite) != 0;
+  const bool write = IsWrite(context);
   if (!OpenPage(info->si_addr, write)) {  // a fault as any other
     sigaction(signal, &before, nullptr);
     return;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
+#include "core/base/canonical_flush.h"
 #include "core/base/instantiate.h"
 #include "core/base/log.h"
 #include "core/kernels/cpu/vec.h"
@@ -11,34 +13,33 @@
 namespace elastor {
 namespace {
 
-constexpr int kQuad = 4;  // rows of one vector of doubles: the chains
+constexpr int kQuad = 4;  // rows of one Double4: the chains
 
 // Four rows in double.
-inline DoubleVec LoadQuad(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
-inline DoubleVec LoadQuad(const double* p) { return Load(p); }
+inline Double4 LoadQuad(const float* p) { return LoadAsDoubles(p); }
+inline Double4 LoadQuad(const double* p) { return Load4(p); }
 
 // v, but +0 in the lanes whose row, first_row + lane, is padding.
-inline DoubleVec KeepReal(DoubleVec v, int64_t first_row, int64_t rows) {
-  const __m256i lanes = _mm256_setr_epi64x(0, 1, 2, 3);
-  const __m256i real = _mm256_cmpgt_epi64(_mm256_set1_epi64x(rows - first_row), lanes);
-  return _mm256_and_pd(v, _mm256_castsi256_pd(real));
-}
-inline FloatVec KeepReal(FloatVec v, int64_t first_row, int64_t rows) {
-  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  const int32_t left = static_cast<int32_t>(std::min<int64_t>(rows - first_row, kPanelRows));
-  const __m256i real = _mm256_cmpgt_epi32(_mm256_set1_epi32(left), lanes);
-  return _mm256_and_ps(v, _mm256_castsi256_ps(real));
+template <typename V>
+V KeepReal(V v, int64_t first_row, int64_t rows) {
+  using Number = std::remove_cvref_t<decltype(v[0])>;
+  using Integer = std::conditional_t<sizeof(Number) == sizeof(float), int32_t, int64_t>;
+  using Integers [[gnu::vector_size(sizeof(V))]] = Integer;
+  Integers lanes;
+  for (size_t i = 0; i < sizeof(V) / sizeof(Number); ++i) lanes[i] = static_cast<Integer>(i);
+  const auto left = static_cast<Integer>(std::min<int64_t>(rows - first_row, kPanelRows));
+  return lanes < left ? v : V{};
 }
 
 // sums[f] = sum over the real rows: add(panel, feature, lane, keep, chains) adds the terms of four
 // rows, from `lane` of the panel, to the chains; keep(v) is v with 0 in the padded rows.
 template <typename Add>
 void SumOverRows(int64_t rows, int64_t features, std::vector<double>* sums, Add add) {
-  thread_local std::vector<DoubleVec> chains;
-  chains.assign(features, DoubleVec{});
+  thread_local std::vector<Double4> chains;
+  chains.assign(features, Double4{});
   for (int64_t panel = 0; panel * kPanelRows < rows; ++panel) {
     for (int64_t lane = 0; lane < kPanelRows; lane += kQuad) {
-      const auto keep = [first_row = panel * kPanelRows + lane, rows](DoubleVec v) {
+      const auto keep = [first_row = panel * kPanelRows + lane, rows](Double4 v) {
         return KeepReal(v, first_row, rows);
       };
       for (int64_t f = 0; f < features; ++f) add(panel, f, lane, keep, chains[f]);
@@ -63,7 +64,7 @@ T ScaleOf(double variance, double epsilon) {
 template <typename T>
 void Deliver(const std::vector<double>& sums, Store store, T* out) {
   for (size_t f = 0; f < sums.size(); ++f) {
-    const T sum = static_cast<T>(sums[f]);
+    const T sum = CanonicalCast<T>(sums[f]);
     out[f] = store == Store::kAdd ? out[f] + sum : sum;
   }
 }
@@ -80,14 +81,14 @@ void BatchStatistics(double epsilon, Panels<const T> x, T* mean, T* variance, T*
     sum += keep(LoadQuad(Line(x, panel, f, lane)));
   });
   for (double& value : means) value /= rows;
-  SumOverRows(
-      x.rows, x.features, &squares, [&](auto panel, auto f, auto lane, auto keep, auto& sum) {
-        const DoubleVec centred = keep(LoadQuad(Line(x, panel, f, lane)) - Broadcast(means[f]));
-        sum = Fma(centred, centred, sum);
-      });
+  SumOverRows(x.rows, x.features, &squares,
+              [&](auto panel, auto f, auto lane, auto keep, auto& sum) {
+                const Double4 centred = keep(LoadQuad(Line(x, panel, f, lane)) - means[f]);
+                sum = Fma(centred, centred, sum);
+              });
   for (int64_t f = 0; f < x.features; ++f) {
-    mean[f] = static_cast<T>(means[f]);
-    variance[f] = static_cast<T>(squares[f] / rows);
+    mean[f] = CanonicalCast<T>(means[f]);
+    variance[f] = CanonicalCast<T>(squares[f] / rows);
     scale[f] = ScaleOf<T>(squares[f] / rows, epsilon);
   }
 }
@@ -132,8 +133,8 @@ void BatchNormBackward(Panels<const T> x, const T* mean, const T* scale, const T
   });
   for (int64_t panel = 0; panel < x.panels(); ++panel) {
     for (int64_t f = 0; f < x.features; ++f) {
-      const Vec<T> mean_dy = Broadcast(static_cast<T>(sums[f] / rows));
-      const Vec<T> mean_along = Broadcast(static_cast<T>(along[f] / rows));
+      const Vec<T> mean_dy = Broadcast(CanonicalCast<T>(sums[f] / rows));
+      const Vec<T> mean_along = Broadcast(CanonicalCast<T>(along[f] / rows));
       const Vec<T> slope = Broadcast(gain[f] * scale[f]);
       for (int64_t lane = 0; lane < kPanelRows; lane += kLanes<T>) {
         const Vec<T> n = (Load(Line(x, panel, f, lane)) - Broadcast(mean[f])) * Broadcast(scale[f]);

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/base/log.h"
-#include "core/kernels/cpu/isa.h"
 
 namespace elastor {
 namespace {
@@ -48,12 +47,6 @@ void InPortions(std::span<const Panels<const float>> x, int64_t words, const Pro
 }
 
 }  // namespace
-
-const BFloat16Kernels& KernelsOfBFloat16() {
-  static const bool available = CpuHasBFloat16();
-  CHECK(available);
-  return v4bf16::kKernels;
-}
 
 void MatMulInBFloat16(const PackedTiles<float>& a, std::span<const Panels<const float>> x,
                       Panels<float> y, const Epilogue<float>& epilogue) {

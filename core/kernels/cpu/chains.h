@@ -12,7 +12,7 @@ inline namespace ELASTOR_ISA {
 
 // Sums over rows run in eight interleaved chains, chain c over rows c, c + 8, ... The widest
 // vectors hold them. One vector holds one feature's chains, or two features' if it has 16 floats;
-// chains of doubles in vectors of 32 bytes take two vectors a feature.
+// a feature takes several vectors where they have fewer lanes than chains.
 inline constexpr int kChains = 8;
 inline constexpr int kChainSteps = kPanelRows / kChains;  // in one panel
 template <typename T>
@@ -52,11 +52,9 @@ ELASTOR_INLINE Chains<T> RepeatChains(const T* rows) {
   return LoadWholeChains(rows);
 }
 
-// Keeps a loaded value in a register for several uses. GCC would otherwise read memory in every
-// FMA, and the CPU does at most two loads a cycle.
 template <typename T>
 ELASTOR_INLINE void KeepInRegister(Chains<T>& c) {
-  for (int i = 0; i < kChainVectors<T>; ++i) asm("" : "+v"(c.v[i]));
+  for (int i = 0; i < kChainVectors<T>; ++i) KeepInRegister(c.v[i]);
 }
 
 template <typename T>
@@ -86,69 +84,29 @@ struct ChainSums {
   }
 };
 
-#ifdef __AVX512F__
 ELASTOR_INLINE ChainSums<float> CombineChains(const Chains<float> (&chains)[8]) {
-  Float16 halves[4];  // chains c + (c+4) of four features
-  for (int i = 0; i < 4; ++i) {
-    const Float16 first = chains[2 * i].v[0];
-    const Float16 second = chains[2 * i + 1].v[0];
-    halves[i] = Float16(_mm512_shuffle_f32x4(first, second, 0x88)) +
-                Float16(_mm512_shuffle_f32x4(first, second, 0xdd));
-  }
-  Float16 quarters[2];  // even and odd chains of feature i, then of i + 4, in every 16 bytes
-  for (int i = 0; i < 2; ++i) {
-    const __m512d first = _mm512_castps_pd(halves[2 * i]);
-    const __m512d second = _mm512_castps_pd(halves[2 * i + 1]);
-    quarters[i] =
-        Float16(_mm512_unpacklo_pd(first, second)) + Float16(_mm512_unpackhi_pd(first, second));
-  }
-  const Float16 even = _mm512_shuffle_ps(quarters[0], quarters[1], 0x88);
-  const Float16 odd = _mm512_shuffle_ps(quarters[0], quarters[1], 0xdd);
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  return {{_mm512_permutexvar_ps(order, even + odd)}};
+  ChainSums<float> sums;
+  CombineFloatChains(chains, sums.v);
+  return sums;
 }
 ELASTOR_INLINE ChainSums<double> CombineChains(const Chains<double> (&chains)[8]) {
+  constexpr int kWidth = kLanes<double>;
   ChainSums<double> sums;
   for (int i = 0; i < 8; ++i) {
-    const Double8 c = chains[i].v[0];
-    sums.v[0][i] = ((c[0] + c[4]) + (c[2] + c[6])) + ((c[1] + c[5]) + (c[3] + c[7]));
+    const auto at = [&](int c) { return chains[i].v[c / kWidth][c % kWidth]; };
+    sums.v[i / kWidth][i % kWidth] =
+        ((at(0) + at(4)) + (at(2) + at(6))) + ((at(1) + at(5)) + (at(3) + at(7)));
   }
   return sums;
 }
 
 // Stores the first `count` sums.
+#ifdef __AVX512F__
 template <typename T>
 ELASTOR_INLINE void SaveSums(const ChainSums<T>& sums, int64_t count, Store store, T* out) {
   SaveFirst(out, count, store == Store::kAdd ? LoadFirst(out, count) + sums.v[0] : sums.v[0]);
 }
 #else
-ELASTOR_INLINE ChainSums<float> CombineChains(const Chains<float> (&chains)[8]) {
-  Float8 halves[4];  // chains c + (c+4), in the lower half of feature i, in the upper of i + 4
-  for (int i = 0; i < 4; ++i) {
-    const __m256 low = chains[i].v[0];
-    const __m256 high = chains[i + 4].v[0];
-    halves[i] = _mm256_blend_ps(low, high, 0xf0) + _mm256_permute2f128_ps(low, high, 0x21);
-  }
-  Float8 quarters[2];  // lanes 0, 1: even and odd chains of feature 2i, lanes 2, 3: of 2i + 1
-  for (int i = 0; i < 2; ++i) {
-    const __m256d first = _mm256_castps_pd(halves[2 * i]);
-    const __m256d second = _mm256_castps_pd(halves[2 * i + 1]);
-    quarters[i] =
-        Float8(_mm256_unpacklo_pd(first, second)) + Float8(_mm256_unpackhi_pd(first, second));
-  }
-  const Float8 even = _mm256_shuffle_ps(quarters[0], quarters[1], 0x88);
-  const Float8 odd = _mm256_shuffle_ps(quarters[0], quarters[1], 0xdd);
-  return {{even + odd}};
-}
-ELASTOR_INLINE ChainSums<double> CombineChains(const Chains<double> (&chains)[8]) {
-  ChainSums<double> sums;
-  for (int i = 0; i < 8; ++i) {
-    const Double4 halves = chains[i].v[0] + chains[i].v[1];
-    sums.v[i / 4][i % 4] = (halves[0] + halves[2]) + (halves[1] + halves[3]);
-  }
-  return sums;
-}
-
 template <typename T>
 ELASTOR_INLINE void SaveSums(const ChainSums<T>& sums, int64_t count, Store store, T* out) {
   T values[kSums<T>];

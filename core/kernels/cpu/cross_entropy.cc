@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/base/canonical_flush.h"
 #include "core/base/canonical_math.h"
 #include "core/base/instantiate.h"
 #include "core/base/log.h"
@@ -75,7 +76,7 @@ void SoftmaxCrossEntropy(Panels<const T> logits, Strided<const float> labels, co
         const double share =
             ExpOfNegative(static_cast<double>(line[lane]) - most[lane]) * inverse[lane];
         const double target = c == label_of[lane] ? 1.0 : 0.0;
-        dline[lane] = factor[lane] == 0 ? T(0) : static_cast<T>((share - target) * factor[lane]);
+        dline[lane] = factor[lane] == 0 ? T(0) : CanonicalCast<T>((share - target) * factor[lane]);
       }
     }
   }

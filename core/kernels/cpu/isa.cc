@@ -4,29 +4,44 @@
 #include <string>
 
 #include "core/base/log.h"
-#include "core/kernels/cpu/kernel_table.h"
 
 namespace elastor {
+namespace {
 
-const char* IsaName(Isa isa) { return isa == Isa::kV4 ? "v4" : "v3"; }
+// "v3 or v4".
+std::string NamesOfMachine() {
+  std::string names;
+  for (const Isa isa : IsasOfMachine()) {
+    names += (names.empty() ? "" : " or ") + std::string(IsaName(isa));
+  }
+  return names;
+}
 
-bool CpuHas(Isa isa) {
-  if (isa == Isa::kV3) return true;  // core/base/cpu_check.h
-  // These include the check that the operating system saves the registers.
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+}  // namespace
+
+const char* IsaName(Isa isa) {
+  switch (isa) {
+    case Isa::kV3:
+      return "v3";
+    case Isa::kV4:
+      return "v4";
+    case Isa::kNeon:
+      return "neon";
+  }
+  LOG(FATAL) << "unknown instruction set " << static_cast<int>(isa);
 }
 
 StatusOr<Isa> ChooseIsa(const char* forced) {
   const std::string name = forced == nullptr ? "" : forced;
-  if (name.empty()) return CpuHas(Isa::kV4) ? Isa::kV4 : Isa::kV3;
-  for (const Isa isa : {Isa::kV3, Isa::kV4}) {
+  Isa best = IsasOfMachine().front();
+  for (const Isa isa : IsasOfMachine()) {
+    if (CpuHas(isa)) best = isa;
     if (name != IsaName(isa)) continue;
     if (CpuHas(isa)) return isa;
-    return UserError("ELASTOR_ISA=" + name + ": this CPU lacks AVX-512; expected v3");
+    return UserError("ELASTOR_ISA=" + name + ": this CPU lacks AVX-512; expected v3");  // v4 alone
   }
-  return UserError("ELASTOR_ISA=" + name + ": expected v3 or v4");
+  if (name.empty()) return best;
+  return UserError("ELASTOR_ISA=" + name + ": expected " + NamesOfMachine());
 }
 
 Isa ActiveIsa() {
@@ -36,19 +51,6 @@ Isa ActiveIsa() {
     return chosen.value();
   }();
   return isa;
-}
-
-bool CpuHasBFloat16() { return ActiveIsa() == Isa::kV4 && __builtin_cpu_supports("avx512bf16"); }
-
-template <>
-const KernelTable<float>& Kernels<float>() {
-  static const auto& table = ActiveIsa() == Isa::kV4 ? v4::kFloatKernels : v3::kFloatKernels;
-  return table;
-}
-template <>
-const KernelTable<double>& Kernels<double>() {
-  static const auto& table = ActiveIsa() == Isa::kV4 ? v4::kDoubleKernels : v3::kDoubleKernels;
-  return table;
 }
 
 }  // namespace elastor

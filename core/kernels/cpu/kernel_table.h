@@ -115,6 +115,10 @@ namespace v4 {
 extern const KernelTable<float> kFloatKernels;
 extern const KernelTable<double> kDoubleKernels;
 }  // namespace v4
+namespace neon {
+extern const KernelTable<float> kFloatKernels;
+extern const KernelTable<double> kDoubleKernels;
+}  // namespace neon
 
 // The table of ActiveIsa().
 template <typename T>

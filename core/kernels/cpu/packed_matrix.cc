@@ -28,54 +28,39 @@ void CutIntoTiles(int64_t rows, int64_t limit, int64_t elements_per_row,
   }
 }
 
-// The first `count` lanes, 1 to 8.
-void SaveLanes(float* to, Float8 v, int64_t count) {
-  if (count == kSquare) return Save(to, v);
-  __m128 part = _mm256_castps256_ps128(v);
-  if (count & 4) {
-    _mm_storeu_ps(to, part);
-    part = _mm256_extractf128_ps(v, 1);
-    to += 4;
-  }
-  if (count & 2) {
-    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
-    part = _mm_movehl_ps(part, part);
-    to += 2;
-  }
-  if (count & 1) _mm_store_ss(to, part);
-}
-
-// out[k * pitch + i] = from[i * row_stride + k * column_stride] for up to eight rows i: by squares
-// of eight k where a row lies in one piece, else k by k where a column does. Returns the first k
-// that is left to do.
-int64_t PackEightRows(const MatrixView<float>& m, int64_t row, int64_t height, int64_t pitch,
-                      float* out) {
+// out[k * pitch + i] = from[i * row_stride + k * column_stride] for up to kSquare rows i: by
+// squares where a row lies in one piece, else k by k where a column does. Returns the first k that
+// is left to do.
+int64_t PackRowsOfSquare(const MatrixView<float>& m, int64_t row, int64_t height, int64_t pitch,
+                         float* out) {
   const float* const from = m.data + row * m.row_stride;
   int64_t k = 0;
   if (m.column_stride == 1) {
     for (; k + kSquare <= m.columns; k += kSquare) {
       Square square;
       for (int64_t i = 0; i < kSquare; ++i) {
-        square[i] = Load8(from + std::min(i, height - 1) * m.row_stride + k);
+        square[i] = LoadSquareRow(from + std::min(i, height - 1) * m.row_stride + k);
       }
       square = Transposed(square);
-      for (int64_t i = 0; i < kSquare; ++i) SaveLanes(out + (k + i) * pitch, square[i], height);
+      for (int64_t i = 0; i < kSquare; ++i) SaveFirst(out + (k + i) * pitch, height, square[i]);
     }
   } else if (m.row_stride == 1 && row + kSquare <= m.rows) {
     for (; k < m.columns; ++k) {
-      SaveLanes(out + k * pitch, Load8(from + k * m.column_stride), height);
+      SaveFirst(out + k * pitch, height, LoadSquareRow(from + k * m.column_stride));
     }
   }
   return k;
 }
-int64_t PackEightRows(const MatrixView<double>&, int64_t, int64_t, int64_t, double*) { return 0; }
+int64_t PackRowsOfSquare(const MatrixView<double>&, int64_t, int64_t, int64_t, double*) {
+  return 0;
+}
 
 // Writes rows [row, row + height) of `m` to columns of a k-major tile `pitch` wide.
 template <typename T>
 void PackRows(const MatrixView<T>& m, int64_t row, int64_t height, int64_t pitch, T* out) {
   for (int64_t first = 0; first < height; first += kSquare) {
     const int64_t rows = std::min<int64_t>(kSquare, height - first);
-    const int64_t done = PackEightRows(m, row + first, rows, pitch, out + first);
+    const int64_t done = PackRowsOfSquare(m, row + first, rows, pitch, out + first);
     for (int64_t i = first; i < first + rows; ++i) {
       const T* from = m.data + (row + i) * m.row_stride;
       for (int64_t k = done; k < m.columns; ++k) out[k * pitch + i] = from[k * m.column_stride];

@@ -9,30 +9,22 @@
 namespace elastor {
 inline namespace ELASTOR_ISA {
 
-// Philox4x32-10 on eight counters at a time: each lane gives the result of Philox() of
+// Philox4x32-10 on kWordLanes counters at a time: each lane gives the result of Philox() of
 // core/base/random.h.
+inline constexpr int kWordLanes = sizeof(WordVec) / sizeof(uint32_t);
 struct PhiloxVec {
-  Uint8 word[4];
+  WordVec word[4];
 };
 
-ELASTOR_INLINE PhiloxVec Philox8(uint64_t key, PhiloxVec counter) {
-  // The 64-bit products of all eight lanes, as low and high words.
-  const auto multiply = [](Uint8 a, uint32_t factor, Uint8& high) {
-    const __m256i f = _mm256_set1_epi64x(factor);
-    const __m256i lanes = reinterpret_cast<__m256i>(a);
-    const __m256i even = _mm256_mul_epu32(lanes, f);
-    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(lanes, 32), f);
-    high = reinterpret_cast<Uint8>(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa));
-    return reinterpret_cast<Uint8>(_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa));
-  };
+ELASTOR_INLINE PhiloxVec PhiloxOf(uint64_t key, PhiloxVec counter) {
   uint32_t key0 = static_cast<uint32_t>(key);
   uint32_t key1 = static_cast<uint32_t>(key >> 32);
   PhiloxVec c = counter;
   for (int round = 0; round < 10; ++round) {
-    Uint8 high0;
-    Uint8 high1;
-    const Uint8 low0 = multiply(c.word[0], 0xD2511F53u, high0);
-    const Uint8 low1 = multiply(c.word[2], 0xCD9E8D57u, high1);
+    WordVec high0;
+    WordVec high1;
+    const WordVec low0 = MultiplyWords(c.word[0], 0xD2511F53u, high0);
+    const WordVec low1 = MultiplyWords(c.word[2], 0xCD9E8D57u, high1);
     c = {{high1 ^ c.word[1] ^ key0, low1, high0 ^ c.word[3] ^ key1, low0}};
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
@@ -40,15 +32,15 @@ ELASTOR_INLINE PhiloxVec Philox8(uint64_t key, PhiloxVec counter) {
   return c;
 }
 
-// Returns dropout's words of features 4 * quad .. 4 * quad + 3 for eight rows
+// Returns dropout's words of features 4 * quad .. 4 * quad + 3 for kWordLanes rows
 // (core/kernels/dropout.h).
 ELASTOR_INLINE PhiloxVec WordsOfRows(const DropoutKey& key, int64_t row, uint32_t quad) {
   const auto first = static_cast<uint64_t>(key.first_row + row);
-  const Uint8 low = Uint8{0, 1, 2, 3, 4, 5, 6, 7} + static_cast<uint32_t>(first);
+  const WordVec low = WordNumbers() + static_cast<uint32_t>(first);
   // All bits where the low word of a row's number has gone beyond its end: -1.
-  const auto carry = reinterpret_cast<Uint8>(low < static_cast<uint32_t>(first));
-  const Uint8 high = static_cast<uint32_t>(first >> 32) - carry;
-  return Philox8(key.key, {{low, high, Uint8{} + key.step, Uint8{} + quad}});
+  const auto carry = reinterpret_cast<WordVec>(low < static_cast<uint32_t>(first));
+  const WordVec high = static_cast<uint32_t>(first >> 32) - carry;
+  return PhiloxOf(key.key, {{low, high, WordVec{} + key.step, WordVec{} + quad}});
 }
 
 }  // namespace ELASTOR_ISA

@@ -1,55 +1,12 @@
 #ifndef ELASTOR_CORE_SPECTRUM_ISA_LANES_H_
 #define ELASTOR_CORE_SPECTRUM_ISA_LANES_H_
 
-#include <immintrin.h>
-
 #include <cstdint>
 
 #include "core/kernels/cpu/vec.h"
 
 namespace elastor {
 inline namespace ELASTOR_ISA {
-
-// Masks of one vector: all bits set where true in AVX2, a bit each in AVX-512.
-#ifdef __AVX512F__
-using VecMask = __mmask8;
-ELASTOR_INLINE VecMask IsGreater(DoubleVec a, DoubleVec b) {
-  return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ);
-}
-ELASTOR_INLINE VecMask IsEqual(DoubleVec a, DoubleVec b) {
-  return _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ);
-}
-ELASTOR_INLINE VecMask BothOf(VecMask a, VecMask b) { return a & b; }
-ELASTOR_INLINE VecMask EitherOf(VecMask a, VecMask b) { return a | b; }
-ELASTOR_INLINE bool AnyOf(VecMask mask) { return mask != 0; }
-ELASTOR_INLINE DoubleVec Select(VecMask mask, DoubleVec yes, DoubleVec no) {
-  return _mm512_mask_blend_pd(mask, no, yes);
-}
-ELASTOR_INLINE DoubleVec LargerOf(DoubleVec a, DoubleVec b) { return _mm512_max_pd(a, b); }
-ELASTOR_INLINE DoubleVec SmallerOf(DoubleVec a, DoubleVec b) { return _mm512_min_pd(a, b); }
-ELASTOR_INLINE DoubleVec AndBits(DoubleVec x, uint64_t bits) {
-  return _mm512_and_pd(x, _mm512_castsi512_pd(_mm512_set1_epi64(static_cast<int64_t>(bits))));
-}
-ELASTOR_INLINE DoubleVec OrBits(DoubleVec a, DoubleVec b) { return _mm512_or_pd(a, b); }
-#else
-using VecMask = __m256d;
-ELASTOR_INLINE VecMask IsGreater(DoubleVec a, DoubleVec b) {
-  return _mm256_cmp_pd(a, b, _CMP_GT_OQ);
-}
-ELASTOR_INLINE VecMask IsEqual(DoubleVec a, DoubleVec b) { return _mm256_cmp_pd(a, b, _CMP_EQ_OQ); }
-ELASTOR_INLINE VecMask BothOf(VecMask a, VecMask b) { return _mm256_and_pd(a, b); }
-ELASTOR_INLINE VecMask EitherOf(VecMask a, VecMask b) { return _mm256_or_pd(a, b); }
-ELASTOR_INLINE bool AnyOf(VecMask mask) { return _mm256_movemask_pd(mask) != 0; }
-ELASTOR_INLINE DoubleVec Select(VecMask mask, DoubleVec yes, DoubleVec no) {
-  return _mm256_blendv_pd(no, yes, mask);
-}
-ELASTOR_INLINE DoubleVec LargerOf(DoubleVec a, DoubleVec b) { return _mm256_max_pd(a, b); }
-ELASTOR_INLINE DoubleVec SmallerOf(DoubleVec a, DoubleVec b) { return _mm256_min_pd(a, b); }
-ELASTOR_INLINE DoubleVec AndBits(DoubleVec x, uint64_t bits) {
-  return _mm256_and_pd(x, _mm256_castsi256_pd(_mm256_set1_epi64x(static_cast<int64_t>(bits))));
-}
-ELASTOR_INLINE DoubleVec OrBits(DoubleVec a, DoubleVec b) { return _mm256_or_pd(a, b); }
-#endif
 
 // Doubles in kVecs vectors, one a matrix: several vectors, because the operations on one wait for
 // each other. Every operation is exactly defined by IEEE 754 (vec.h), so a lane has the same bits

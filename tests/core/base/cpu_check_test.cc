@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/cpu_features.h"
+
 namespace elastor {
 namespace {
 
+#ifdef __aarch64__
+constexpr CpuFeatures kEverything = {.floating_point = true, .asimd = true};
+#else
 constexpr CpuFeatures kEverything = {.avx2 = true,
                                      .fma = true,
                                      .f16c = true,
@@ -12,6 +17,7 @@ constexpr CpuFeatures kEverything = {.avx2 = true,
                                      .bmi2 = true,
                                      .lzcnt = true,
                                      .movbe = true};
+#endif
 
 TEST(CpuCheckTest, AcceptsACpuWithEverything) {
   EXPECT_EQ(MissingCpuFeature(kEverything), nullptr);
@@ -27,6 +33,10 @@ TEST(CpuCheckTest, NamesWhatIsMissing) {
     features.*feature = false;
     return MissingCpuFeature(features);
   };
+#ifdef __aarch64__
+  EXPECT_STREQ(missing_without(&CpuFeatures::floating_point), "floating point");
+  EXPECT_STREQ(missing_without(&CpuFeatures::asimd), "NEON");
+#else
   EXPECT_STREQ(missing_without(&CpuFeatures::avx2), "AVX2");
   EXPECT_STREQ(missing_without(&CpuFeatures::fma), "FMA");
   EXPECT_STREQ(missing_without(&CpuFeatures::f16c), "F16C");
@@ -34,6 +44,7 @@ TEST(CpuCheckTest, NamesWhatIsMissing) {
   EXPECT_STREQ(missing_without(&CpuFeatures::bmi2), "BMI2");
   EXPECT_STREQ(missing_without(&CpuFeatures::lzcnt), "LZCNT");
   EXPECT_STREQ(missing_without(&CpuFeatures::movbe), "MOVBE");
+#endif
 }
 
 TEST(CpuCheckTest, RefusesInOneLineWithExitCode3) {

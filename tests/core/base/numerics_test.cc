@@ -11,7 +11,12 @@ namespace {
 
 TEST(NumericsTest, FingerprintNamesInstructionsKernelsAndDevice) {
   const std::string kernels = "panels" + std::to_string(kPanelRows);
-  EXPECT_EQ(NumericsFingerprint("cpu"), "x86-64-v3 " + kernels + " cpu");
+#ifdef __aarch64__
+  const std::string machine = "aarch64 ";
+#else
+  const std::string machine = "x86-64-v3 ";
+#endif
+  EXPECT_EQ(NumericsFingerprint("cpu"), machine + kernels + " cpu");
   // As in the names of runs that are there.
   EXPECT_EQ(NumericsInHashes("cpu"), "x86-64-v3 gcc-12.2.0 " + kernels + " cpu");
 }
@@ -24,6 +29,12 @@ TEST(NumericsTest, StoredFingerprintsLoseTheirCompiler) {
   for (const char* other : {"x86-64-v3 panels16 cpu", "numerics", "", "x86-64-v4 gcc-12.2.0"}) {
     EXPECT_EQ(WithoutCompiler(other), other);
   }
+}
+
+TEST(NumericsTest, MachinesHaveOneArithmetic) {
+  EXPECT_EQ(WithoutMachine("x86-64-v3 panels16 cpu"), "panels16 cpu");
+  EXPECT_EQ(WithoutMachine("aarch64 panels16 cpu"), "panels16 cpu");
+  EXPECT_EQ(WithoutMachine("panels16 cpu"), "panels16 cpu");
 }
 
 // The bits depend on the compiler not fusing a product and a sum by itself (-ffp-contract=off).

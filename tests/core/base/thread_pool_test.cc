@@ -1,12 +1,13 @@
 #include "core/base/thread_pool.h"
 
 #include <gtest/gtest.h>
-#include <xmmintrin.h>
 
 #include <atomic>
 #include <limits>
 #include <thread>
 #include <vector>
+
+#include "core/base/floating_point.h"
 
 namespace elastor {
 namespace {
@@ -82,7 +83,7 @@ TEST(ThreadPoolTest, ParallelForCoversEveryIndexOnceInWholeGrains) {
 }
 
 TEST(ThreadPoolTest, DenormalsAreFlushedOnEveryThread) {
-  _mm_setcsr(0x1f80);  // the state a process starts with
+  FloatingPoint::Set(FloatingPoint::kDefault);
   ASSERT_GT(HalfOfTheSmallestNormal(), 0);
   ASSERT_GT(MultipleOfADenormal(), 0);
   ThreadPool pool(4);

@@ -273,12 +273,13 @@ TYPED_TEST(MatMulTest, PackedTilesAreBalancedAndReadAsDocumented) {
       }
     }
   }
-  const bool wide = ActiveIsa() == Isa::kV4;
-  EXPECT_EQ(heights, wide ? (std::vector<int64_t>{13, 13}) : (std::vector<int64_t>{6, 5, 5, 5, 5}));
+  const std::vector<int64_t> expected[kIsas] = {{6, 5, 5, 5, 5}, {13, 13}, {9, 9, 8}};
+  EXPECT_EQ(heights, expected[static_cast<int>(ActiveIsa())]);
   PackedMatrix<T> pair;
   pair.PackPair(first, second);
   EXPECT_TRUE(pair.paired());
-  EXPECT_EQ(pair.tiles().size(), wide ? 5u : 9u);
+  const size_t pairs[kIsas] = {9, 5, 6};
+  EXPECT_EQ(pair.tiles().size(), pairs[static_cast<int>(ActiveIsa())]);
   for (const auto& tile : pair.tiles()) {
     for (int64_t i = 0; i < tile.height; ++i) {
       for (int64_t k = 0; k < 4; ++k) {

@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <xmmintrin.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/floating_point.h"
 #include "core/base/text.h"
 #include "tests/trainer/prepare/scratch.h"
 #include "trainer/data/arrow/table_source.h"
@@ -180,10 +180,10 @@ TEST_F(TablesTest, RareValuesHaveTheirText) {
                                              "0|,||0.0000000001|5000|-1e-45|-2.5e-320|a\xc3|",
                                              "1||,2,,3|-0.0000000012|-123000|0|0||",
                                              "0|,,c||100000000.0000000000|1000|1|-1|b|"};
-  const unsigned int before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040);  // as trainers' threads, which take the smallest numbers for 0
+  const uint32_t before = FloatingPoint::Get();
+  FloatingPoint::Set(FloatingPoint::kCanonical);  // as trainers' threads
   const std::vector<std::string> found = Records(Table("odd.arrow"), 3);
-  _mm_setcsr(before);
+  FloatingPoint::Set(before);
   EXPECT_EQ(found, expected);
   EXPECT_THAT(Records(Table("int96.parquet"), 3),
               testing::ElementsAre("9999-12-31 01:02:03|", "1600-01-01 00:00:00.5|",

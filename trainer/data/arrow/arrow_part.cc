@@ -6,7 +6,6 @@
 #include <arrow/util/bit_util.h>
 #include <arrow/util/byte_size.h>
 #include <arrow/util/float16.h>
-#include <immintrin.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
 #include <parquet/file_reader.h>
@@ -22,6 +21,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/floating_point.h"
 #include "trainer/data/arrow/arrow_part_hash.h"
 #include "trainer/data/sized_text.h"
 
@@ -403,14 +403,13 @@ bool AppendNumbersOf(const arrow::Array& array, int64_t begin, int64_t end,
 // Callers' threads may take denormals for 0, which is another text.
 class Denormals {
  public:
-  Denormals() { _mm_setcsr(kDefault); }
-  ~Denormals() { _mm_setcsr(before_); }
+  Denormals() { FloatingPoint::Set(FloatingPoint::kDefault); }
+  ~Denormals() { FloatingPoint::Set(before_); }
   Denormals(const Denormals&) = delete;
   Denormals& operator=(const Denormals&) = delete;
 
  private:
-  static constexpr unsigned int kDefault = 0x1f80;
-  const unsigned int before_ = _mm_getcsr();
+  const uint32_t before_ = FloatingPoint::Get();
 };
 
 // --- Columns of several pieces. ---

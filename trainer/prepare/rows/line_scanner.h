@@ -1,13 +1,13 @@
 #ifndef ELASTOR_TRAINER_PREPARE_ROWS_LINE_SCANNER_H_
 #define ELASTOR_TRAINER_PREPARE_ROWS_LINE_SCANNER_H_
 
-#include <immintrin.h>
-
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <vector>
+
+#include "core/base/byte_mask.h"
 
 namespace elastor {
 
@@ -25,7 +25,7 @@ struct ScannedLine {
 class LineScanner {
  public:
   LineScanner(std::string_view text, char delimiter)
-      : text_(text), delimiters_(_mm256_set1_epi8(delimiter)), feeds_(_mm256_set1_epi8('\n')) {}
+      : text_(text), delimiters_(TextBytes::Of(delimiter)), feeds_(TextBytes::Of('\n')) {}
 
   // Replaces *line but for the size of line->ends, the most ends to keep. False at the end.
   bool Next(ScannedLine* line) {
@@ -56,7 +56,7 @@ class LineScanner {
   }
 
  private:
-  static constexpr uint32_t kStep = 32;
+  static constexpr uint32_t kStep = kMaskBytes;
 
   void Load() {
     alignas(kStep) char tail[kStep] = {};
@@ -65,9 +65,9 @@ class LineScanner {
       std::memcpy(tail, from, text_.size() - loaded_);
       from = tail;
     }
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-    feed_ = _mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, feeds_));
-    found_ = feed_ | _mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, delimiters_));
+    const TextBytes bytes = TextBytes::Load(from);
+    feed_ = bytes.Equal(feeds_);
+    found_ = feed_ | bytes.Equal(delimiters_);
     loaded_ += kStep;
   }
 
@@ -81,8 +81,8 @@ class LineScanner {
   }
 
   const std::string_view text_;
-  const __m256i delimiters_;
-  const __m256i feeds_;
+  const TextBytes delimiters_;
+  const TextBytes feeds_;
   uint32_t next_ = 0;    // where the next line begins
   uint32_t loaded_ = 0;  // bytes compared so far; the last kStep of them are in the masks
   uint32_t feed_ = 0;    // line feeds

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -102,12 +103,38 @@ DatasetInfo SyntheticInfo(const Schema& schema) {
   return info;
 }
 
+namespace {
+
+// mantissa * 2^exponent, as x86-64's long double has it: 64 bits, the first of them set.
+struct Extended {
+  uint64_t mantissa;
+  int exponent;
+};
+Extended ToExtended(uint64_t number) {
+  const int shift = std::countl_zero(number);
+  return {number << shift, -shift};
+}
+Extended Divide(Extended x, Extended y) {
+  const int shift = x.mantissa < y.mantissa ? 64 : 63;
+  const auto dividend = static_cast<unsigned __int128>(x.mantissa) << shift;
+  auto quotient = static_cast<uint64_t>(dividend / y.mantissa);
+  const auto twice_rest = dividend % y.mantissa * 2;
+  int exponent = x.exponent - y.exponent - shift;
+  // To nearest, ties to even.
+  if (twice_rest > y.mantissa || (twice_rest == y.mantissa && quotient % 2 == 1)) {
+    if (++quotient == 0) return {uint64_t{1} << 63, exponent + 1};
+  }
+  return {quotient, exponent};
+}
+
+}  // namespace
+
 double ExactAuc(const std::vector<double>& scores, const std::vector<float>& labels) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] < scores[b]; });
   // Twice the number of (positive, negative) pairs in the right order, equal scores counting one.
-  long double twice = 0;
+  uint64_t twice = 0;
   int64_t negatives = 0, positives = 0;
   for (size_t begin = 0; begin < order.size();) {
     int64_t equal_positives = 0, equal_negatives = 0;
@@ -115,13 +142,16 @@ double ExactAuc(const std::vector<double>& scores, const std::vector<float>& lab
     for (; end < order.size() && scores[order[end]] == scores[order[begin]]; ++end) {
       ++(labels[order[end]] > 0.5f ? equal_positives : equal_negatives);
     }
-    twice += static_cast<long double>(equal_positives) * (2 * negatives + equal_negatives);
+    twice += static_cast<uint64_t>(equal_positives) * (2 * negatives + equal_negatives);
     positives += equal_positives;
     negatives += equal_negatives;
     begin = end;
   }
   if (positives == 0 || negatives == 0) return -1;
-  return static_cast<double>(twice / 2 / positives / negatives);
+  if (twice == 0) return 0;
+  const Extended auc =
+      Divide(Divide(ToExtended(twice), ToExtended(2 * positives)), ToExtended(negatives));
+  return std::ldexp(static_cast<double>(auc.mantissa), auc.exponent);
 }
 
 double ExactGauc(const std::vector<double>& scores, const std::vector<float>& labels,

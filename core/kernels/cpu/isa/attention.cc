@@ -109,7 +109,8 @@ void WeightsOf(const AttentionShape& shape, const Block<T>& block, Vec<T> length
 template <typename T>
 void MaskOf(const AttentionShape& shape, const Block<T>& block, const AttentionMask& mask,
             int64_t head, int64_t vector, LaneMatrix<T> factors) {
-  constexpr int kStep = kLanes<T> < 8 ? kLanes<T> : 8;  // rows whose words are made at a time
+  constexpr int kStep =
+      kLanes<T> < kWordLanes ? kLanes<T> : kWordLanes;  // rows whose words are made at a time
   const auto scale = static_cast<T>(mask.kept.scale);
   for (int64_t i = 0; i < block.queries; ++i) {
     const int64_t first = (head * shape.queries + block.first_query + i) * shape.keys;

@@ -28,9 +28,9 @@ struct LaneMatrix {
 };
 
 // Rows of a product's tile that is computed at once. The tile, a column of one factor and an
-// element of the other fit the 16 (v3) or 32 (v4) registers.
-inline constexpr int kLaneTileRows = sizeof(FloatVec) == 64 ? 6 : 3;
-inline constexpr int kLaneTileColumns = sizeof(FloatVec) == 64 ? 4 : 3;
+// element of the other fit the registers.
+inline constexpr int kLaneTileRows = kRegisters == 32 ? 6 : 3;
+inline constexpr int kLaneTileColumns = kRegisters == 32 ? 4 : 3;
 
 // c (+)= a b, `terms` columns of a and rows of b. kAdd: the chains go on from c.
 template <typename T, int kRows, int kColumns>

@@ -12,9 +12,10 @@ inline namespace ELASTOR_ISA {
 
 // The one inner loop of forward products and dX. A tile is up to kTileRows rows of the weights by
 // two vectors of samples. Its accumulators, two vectors of activations and one broadcast weight fit
-// the 16 (v3) or 32 (v4) registers; each weight loaded serves two FMAs, because the CPU does at
-// most two loads a cycle; and there are more FMA chains than latency x throughput (8 to 10).
-inline constexpr int kTileRows = sizeof(FloatVec) == 64 ? 13 : 6;
+// the registers; each weight loaded serves two FMAs, because x86-64 CPUs do at most two loads a
+// cycle; and there are more FMA chains than latency x throughput (8 to 10, on Arm up to 16). With
+// NEON GCC keeps a dozen weights in registers, too, so that more than ten rows would not fit.
+inline constexpr int kTileRows = kRegisters == 16 ? 6 : sizeof(FloatVec) == 64 ? 13 : 10;
 inline constexpr int kTileVectors = 2;
 // A panel is a single v4 vector of floats, so a tile of two vectors spans two panels. If the number
 // of panels is odd, the last one makes a tile of one vector.

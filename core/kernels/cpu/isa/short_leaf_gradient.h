@@ -114,7 +114,7 @@ ELASTOR_INLINE void TransposePanels(Panels<const float> x, float* out) {
         Square square;
         for (int64_t i = 0; i < kSquare; ++i) {
           const int64_t f = Least(begin + i, x.features - 1);
-          square[i] = Load8(x.Panel(panel) + f * x.feature_stride + row);
+          square[i] = LoadSquareRow(x.Panel(panel) + f * x.feature_stride + row);
         }
         square = Transposed(square);
         for (int64_t i = 0; i < kSquare; ++i) {

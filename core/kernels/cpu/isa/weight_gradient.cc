@@ -8,7 +8,7 @@ namespace {
 
 // Dot products along the rows, both operands read as they lie: the accumulators of a tile are the
 // chains themselves. 12 of the 16 registers of 32 bytes; 24 of the 32 of 64 bytes, where a register
-// of floats holds the chains of two features of x.
+// of floats holds the chains of two features of x; 24 of NEON's 32, two for each feature's chains.
 constexpr int kDyTile = sizeof(FloatVec) == 64 ? 3 : 2;
 constexpr int kXTile = sizeof(FloatVec) == 64 ? 8 : 6;
 

@@ -1,6 +1,5 @@
-#include "core/spectrum/spectrum_kernels.h"
-
 #include "core/kernels/cpu/isa.h"
+#include "core/spectrum/spectrum_kernels.h"
 
 namespace elastor {
 

@@ -1,0 +1,7 @@
+#include "core/spectrum/spectrum_kernels.h"
+
+namespace elastor {
+
+const SpectrumKernels& ActiveSpectrumKernels() { return neon::kSpectrumKernels; }
+
+}  // namespace elastor
