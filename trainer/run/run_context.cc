@@ -105,11 +105,6 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   }
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnText(*communicator, "the data set's fingerprint", (*dataset)->fingerprint()));
-  if ((*dataset)->info().has_keys()) {
-    return UserError("data.path: " + options.experiment.data().path() +
-                     ": has fields of keys; expected vocabularies, HASH or IDENTITY, as this "
-                     "build trains no tables of keys");
-  }
   const bool first_rank = communicator->rank() == 0;
   ELASTOR_RETURN_IF_ERROR(
       AgreeOnStatus(*communicator, first_rank ? (*dataset)->VerifyOtherFiles() : OkStatus()));
