@@ -46,35 +46,38 @@ std::vector<int64_t> KeysOf(const RowStore<float>& rows) {
   return keys;
 }
 
-// An array has a tensor of all rows; a keyed table has its keys in front of the rows that exist.
+// An array has a tensor of all rows, a keyed table one of the rows that exist; the keys of keyed
+// tables stand before all rows.
 Status WriteTables(const Scorer& scorer, const std::string& path) {
   const EmbeddingLayout& layout = scorer.layout();
   std::vector<TensorSpec> tensors;
   std::vector<std::vector<int64_t>> keys_of(layout.tables());
   for (int64_t t = 0; t < layout.tables(); ++t) {
-    const TableSpec& table = layout.table(t);
-    int64_t rows = table.rows;
-    if (table.keyed) {
-      keys_of[t] = KeysOf(scorer.stores()[t]);
-      rows = std::ssize(keys_of[t]);
-      tensors.push_back({table.name + kKeysSuffix, TensorType::kI64, {rows}});
-    }
-    tensors.push_back({table.name, TensorType::kF32, {rows, table.width}});
+    if (!layout.table(t).keyed) continue;
+    keys_of[t] = KeysOf(scorer.stores()[t]);
+    tensors.push_back(
+        {layout.table(t).name + kKeysSuffix, TensorType::kI64, {std::ssize(keys_of[t])}});
+  }
+  const auto rows_of = [&](int64_t t) {
+    return layout.table(t).keyed ? std::ssize(keys_of[t]) : layout.table(t).rows;
+  };
+  for (int64_t t = 0; t < layout.tables(); ++t) {
+    tensors.push_back({layout.table(t).name, TensorType::kF32, {rows_of(t), layout.width(t)}});
   }
   ELASTOR_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Open(path, tensors));
+  for (const std::vector<int64_t>& keys : keys_of) {
+    ELASTOR_RETURN_IF_ERROR(writer.Append(std::span<const int64_t>(keys)));
+  }
   std::vector<int64_t> keys(kRowsAtOnce);
   std::vector<float*> found(kRowsAtOnce);
   for (int64_t t = 0; t < layout.tables(); ++t) {
     const bool keyed = layout.table(t).keyed;
-    const std::vector<int64_t>& all_keys = keys_of[t];
-    const int64_t rows = keyed ? std::ssize(all_keys) : layout.table(t).rows;
-    const int64_t width = layout.width(t);
-    if (keyed) ELASTOR_RETURN_IF_ERROR(writer.Append(std::span<const int64_t>(all_keys)));
+    const int64_t rows = rows_of(t), width = layout.width(t);
     std::vector<float> values(kRowsAtOnce * width);
     for (int64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
       const int64_t count = std::min(kRowsAtOnce, rows - begin);
       if (keyed) {
-        std::copy_n(all_keys.begin() + begin, count, keys.begin());
+        std::copy_n(keys_of[t].begin() + begin, count, keys.begin());
       } else {
         std::iota(keys.begin(), keys.end(), begin);
       }
