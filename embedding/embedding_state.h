@@ -101,6 +101,16 @@ class EmbeddingState {
   virtual OptimizerKind optimizer_kind() const = 0;
   virtual ThreadPool* pool() const = 0;
 
+  // A keyed table over all ranks, after the last step.
+  struct KeyedTable {
+    int table = 0;
+    int64_t rows = 0;
+    int64_t admitted = 0;  // rows that the step created
+    int64_t evicted = 0;   // rows that the step removed
+  };
+  // Returns the keyed tables, with no numbers before the first step.
+  virtual std::vector<KeyedTable> keyed_tables() const { return {}; }
+
   virtual int64_t memory_bytes() const = 0;  // bytes of the rows and slots on this rank
 };
 

@@ -36,6 +36,7 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
       << "dense-equivalent Adam touches every row at every step";
   for (int64_t t = 0; t < layout->tables(); ++t) {
     has_keyed_ |= keyed(t);
+    created_.push_back(0);
     CHECK(!keyed(t) || !dense()) << layout->table(t).name << ": no rows but those that occurred";
     names_.push_back(Digest::NameSeed("embedding/" + layout->table(t).name));
     stores_.emplace_back(
@@ -122,6 +123,13 @@ void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
     keyed(t) ? stores_[t].Find(part, rows + begin) : stores_[t].FindOrCreate(part, rows + begin);
   });
   if (!has_keyed_) return;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    const Range owned = route.OwnedOfTable(t);
+    created_[t] = 0;
+    for (int64_t j = owned.begin; keyed(t) && j < owned.end; ++j) {
+      created_[t] += rows[j] == nullptr && HasPrimary(t, keys[j]) ? 1 : 0;
+    }
+  }
   // Threads share the partitions, each of which grows alone.
   pool_->Run([&](int thread) {
     for (int64_t t = 0; t < layout_->tables(); ++t) {

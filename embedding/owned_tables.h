@@ -94,6 +94,8 @@ class OwnedTables final : public TouchedRows<T> {
   // ---- Rules of keyed tables.
   // Returns the rows of a keyed table whose primary replica this rank has.
   int64_t LiveRows(int table) const;
+  // Returns how many of those rows the last FindOrCreate created.
+  int64_t CreatedRows(int table) const { return created_[table]; }
   // Returns how many of the owned keys of a table this rank has the primary replica of.
   int64_t PrimaryKeys(const IdRoute& route, int table) const;
   // Calls fn(thread, key, score) for those rows, on all threads.
@@ -189,7 +191,8 @@ class OwnedTables final : public TouchedRows<T> {
   bool track_touched_;
   bool track_unpublished_;
   bool has_keyed_ = false;
-  std::vector<uint64_t> names_;  // name hashes of the tables' records in the digest
+  std::vector<int64_t> created_;  // by table; keyed ones alone
+  std::vector<uint64_t> names_;   // name hashes of the tables' records in the digest
 
   std::vector<RowStore<T>> stores_;  // by table
   Unpublished unpublished_;

@@ -76,8 +76,7 @@ struct ShardedEmbedding<T>::Impl {
   ThreadPool* const pool;
   const int rank;
   OwnedTables<T> tables;
-  std::vector<int> ruled;  // tables that rows may leave, or that may be full
-  std::vector<RuledTable> ruled_tables;
+  std::vector<typename EmbeddingState<T>::KeyedTable> keyed;
 };
 
 template <typename T>
@@ -92,10 +91,8 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
       tables(&layout, options, plan, rank, pool) {
   CHECK_EQ(plan->ranks(), communicator->size());
   for (int t = 0; t < static_cast<int>(layout.tables()); ++t) {
-    const RowRules& rules = layout.table(t).rules;
-    if (rules.evicts() || rules.capacity > 0) ruled.push_back(t);
+    if (layout.table(t).keyed) keyed.push_back({.table = t});
   }
-  ruled_tables.resize(ruled.size());
 }
 
 // ---- Rows
@@ -304,22 +301,24 @@ void ShardedEmbedding<T>::Update(double scale, double learning_rate, int64_t ste
 // ---- Rules of keyed tables
 
 template <typename T>
-std::vector<int64_t> ShardedEmbedding<T>::CountRuledRows(const Routing& routing) const {
+std::vector<int64_t> ShardedEmbedding<T>::CountKeyedRows(const Routing& routing) const {
   std::vector<int64_t> counts;
-  for (const int t : impl_->ruled) {
-    counts.push_back(impl_->tables.LiveRows(t));
-    counts.push_back(impl_->tables.PrimaryKeys(routing.state_->route, t));
+  for (const auto& keyed : impl_->keyed) {
+    counts.push_back(impl_->tables.LiveRows(keyed.table));
+    counts.push_back(impl_->tables.PrimaryKeys(routing.state_->route, keyed.table));
+    counts.push_back(impl_->tables.CreatedRows(keyed.table));
   }
   return counts;
 }
 
 template <typename T>
 Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> sums) {
-  CHECK_EQ(sums.size(), 2 * impl_->ruled.size());
-  for (size_t i = 0; i < impl_->ruled.size(); ++i) {
-    const TableSpec& table = impl_->layout.table(impl_->ruled[i]);
+  for (auto& keyed : impl_->keyed) {
+    const TableSpec& table = impl_->layout.table(keyed.table);
     const RowRules& rules = table.rules;
-    const int64_t rows = sums[2 * i], needed = sums[2 * i + 1];
+    const int64_t needed = sums[1];
+    keyed = {keyed.table, sums[0], sums[2], 0};
+    sums = sums.subspan(3);
     const auto refuse = [&](const std::string& found) {
       return UserError("embedding.tables: table '" + table.name + "' has the capacity of " +
                        std::to_string(rules.capacity) + " rows; " + found);
@@ -328,26 +327,23 @@ Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> su
       return refuse("the batch of step " + std::to_string(step) + " has " + std::to_string(needed) +
                     " keys; raise capacity or lower training.batch_size");
     }
-    const bool full = rules.capacity > 0 && rows > rules.capacity;
+    const bool full = rules.capacity > 0 && keyed.rows > rules.capacity;
     if (full && !rules.evicts_when_full) {
-      return refuse("step " + std::to_string(step) + " needs " + std::to_string(rows) +
+      return refuse("step " + std::to_string(step) + " needs " + std::to_string(keyed.rows) +
                     "; raise capacity, or set an eviction and on_full: EVICT");
     }
-    RuledTable& now = impl_->ruled_tables[i];
-    now = {rows, 0};
     const bool due = rules.evict_every_steps > 0 && step % rules.evict_every_steps == 0;
     if (!full && !due) continue;
-    ELASTOR_ASSIGN_OR_RETURN(now.evicted, EvictRows(impl_->ruled[i], rules, step, rows, full,
-                                                    &impl_->tables, impl_->communicator));
-    now.rows -= now.evicted;
+    ELASTOR_ASSIGN_OR_RETURN(keyed.evicted, EvictRows(keyed.table, rules, step, keyed.rows, full,
+                                                      &impl_->tables, impl_->communicator));
+    keyed.rows -= keyed.evicted;
   }
   return OkStatus();
 }
 
 template <typename T>
-const std::vector<typename ShardedEmbedding<T>::RuledTable>& ShardedEmbedding<T>::ruled_tables()
-    const {
-  return impl_->ruled_tables;
+std::vector<typename EmbeddingState<T>::KeyedTable> ShardedEmbedding<T>::keyed_tables() const {
+  return impl_->keyed;
 }
 
 template <typename T>

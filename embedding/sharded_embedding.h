@@ -98,20 +98,13 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // from 1.
   void Update(double scale, double learning_rate, int64_t step, Routing* routing);
 
-  // What a step did to the rows of a keyed table whose rules may remove rows, over all ranks.
-  struct RuledTable {
-    int64_t rows = 0;     // after the step
-    int64_t evicted = 0;  // by the step
-  };
-  // Returns, for every such table, the rows that this rank counts for after Lookup(kTrain), and the
-  // keys of the batch. The caller adds them up over the ranks for ApplyRules.
-  std::vector<int64_t> CountRuledRows(const Routing& routing) const;
+  // Returns, for every keyed table after Lookup(kTrain), counts of this rank: rows, keys of the
+  // batch, rows that the lookup created. The caller adds them up over the ranks for ApplyRules.
+  std::vector<int64_t> CountKeyedRows(const Routing& routing) const;
   // Removes, after Update of the same step, the rows that the tables' rules say. Collective. sums:
-  // CountRuledRows over all ranks. User error, on all ranks, when a table is full or too small for
+  // CountKeyedRows over all ranks. User error, on all ranks, when a table is full or too small for
   // the batch.
   Status ApplyRules(int64_t step, std::span<const int64_t> sums);
-  // By the tables that have rules, as they stand in the options.
-  const std::vector<RuledTable>& ruled_tables() const;
 
   // Marks the rows of the routed ids as unpublished, as Update does. REQUIRES: track_unpublished.
   void MarkUnpublished(const Routing& routing);
@@ -134,6 +127,7 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   MarkedRows<T>* unpublished() override;
   OptimizerKind optimizer_kind() const override;
   ThreadPool* pool() const override;
+  std::vector<typename EmbeddingState<T>::KeyedTable> keyed_tables() const override;
   int64_t memory_bytes() const override;
 
  private:

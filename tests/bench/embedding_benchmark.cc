@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
+#include "embedding/key_slots.h"
+#include "embedding/key_space.h"
 #include "embedding/sharded_embedding.h"
 #include "gflags/gflags.h"
 
@@ -32,6 +35,7 @@ DEFINE_int64(leaves, 16, "virtual shards");
 DEFINE_int64(batches, 48, "batches measured for each optimizer");
 DEFINE_int64(different_batches, 16, "batches in memory, taken in turn");
 DEFINE_int32(threads, 1, "computing threads");
+DEFINE_bool(keyed, false, "tables find their rows by 64-bit keys; also times the finding alone");
 
 namespace elastor {
 namespace {
@@ -67,6 +71,9 @@ class Times {
   std::map<std::string, std::vector<double>> times_;
 };
 
+// As a hash would spread them.
+int64_t KeyOf(int64_t id) { return static_cast<int64_t>(MixKey(id + 1) * 0x9e3779b97f4a7c15); }
+
 SparseBatch MakeBatch(const std::vector<double>& cumulative, uint64_t stream) {
   SparseBatch batch;
   batch.rows = FLAGS_batch_size;
@@ -76,7 +83,8 @@ SparseBatch MakeBatch(const std::vector<double>& cumulative, uint64_t stream) {
     const double u = UniformFromBits(word) * cumulative.back();
     const auto id = std::upper_bound(cumulative.begin(), cumulative.end(), u) - cumulative.begin();
     // Ids of equal frequency lie anywhere in a table: 30,011 is prime.
-    batch.ids.push_back(id * 30'011 % FLAGS_rows);
+    const int64_t spread = id * 30'011 % FLAGS_rows;
+    batch.ids.push_back(FLAGS_keyed ? KeyOf(spread) : spread);
   }
   if (FLAGS_pooling != 1) {
     for (int64_t bag = 0; bag <= batch.rows * batch.fields; ++bag) {
@@ -93,6 +101,7 @@ ShardedEmbedding<float>::Options MakeOptions(OptimizerKind kind) {
   ShardedEmbedding<float>::Options options;
   for (int64_t f = 0; f < FLAGS_tables; ++f) {
     options.tables.push_back({std::to_string(f), FLAGS_rows, FLAGS_width, 1e-4});
+    options.tables.back().keyed = FLAGS_keyed;
     options.fields.push_back({std::to_string(f), static_cast<int>(f), Pooling::kSum});
   }
   options.optimizer.rule.kind = kind;
@@ -155,7 +164,28 @@ void Run(const std::string& name, OptimizerKind kind, const std::vector<SparseBa
   times.Print(name);
 }
 
+// Finds keys in random order among all of one table's.
+void FindKeys() {
+  std::vector<int32_t> partitions(kPartitions);
+  std::iota(partitions.begin(), partitions.end(), 0);
+  KeySlots slots(StoredPartitions(partitions), FLAGS_rows, "keys");
+  for (int64_t id = 0; id < FLAGS_rows; ++id) slots.Insert(KeyOf(id));
+  constexpr int64_t kKeys = 1 << 22;
+  std::vector<int64_t> keys;
+  for (int64_t i = 0; i < kKeys; ++i) {
+    const PhiloxBlock words = Philox(1, {static_cast<uint32_t>(i), 0, 0, 0});
+    keys.push_back(KeyOf(static_cast<int64_t>(UniformFromBits(words[0]) * FLAGS_rows)));
+  }
+  std::vector<uint32_t> found(keys.size());
+  const double start = Microseconds();
+  slots.Find(keys, found.data());
+  const double time = Microseconds() - start;
+  for (size_t i = 0; i < keys.size(); ++i) CHECK_EQ(slots.KeyAt(found[i]), keys[i]);
+  std::printf("find_million_keys_per_s=%.1f\n", static_cast<double>(kKeys) / time);
+}
+
 void Main() {
+  if (FLAGS_keyed) FindKeys();
   std::vector<double> cumulative;
   double sum = 0;
   for (int64_t id = 0; id < FLAGS_rows; ++id) {

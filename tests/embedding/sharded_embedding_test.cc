@@ -522,11 +522,11 @@ RuledOutcome RunRules(const RowRules& rules, const Layout& layout, int64_t steps
         embedding.TakeGradients(0, {memory.data(), mine.rows, 6, PanelStride(6)}, routing.get());
         ExactSum norm, weights;
         ASSERT_TRUE(embedding.RouteGradients(batch.rows(), routing.get(), &norm, &weights).ok());
-        std::vector<int64_t> counts = embedding.CountRuledRows(*routing);
+        std::vector<int64_t> counts = embedding.CountKeyedRows(*routing);
         ASSERT_TRUE(communicator.AllReduceSum(Phase::kScalars, counts).ok());
         embedding.Update(1, 0.1, step, routing.get());
         ASSERT_EQ(embedding.ApplyRules(step, counts).message(), "");
-        if (r == 0) outcome.evicted.push_back(embedding.ruled_tables()[0].evicted);
+        if (r == 0) outcome.evicted.push_back(embedding.keyed_tables()[0].evicted);
       }
       const std::lock_guard lock(mutex);
       embedding.AddToDigest(&outcome.digest);

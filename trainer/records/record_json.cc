@@ -203,6 +203,7 @@ decltype(RunRecord::values) TakeValues(const std::string& event, const JsonEntry
   if (event == "spectrum" || event == "training_spectrum") return TakeSpectrum(entry);
   if (event == "scoring") return TakeRecord<ScoringRecord>(kScoringFields, entry);
   if (event == "ntk") return TakeRecord<NtkRecord>(kNtkFields, entry);
+  if (event == "tables") return TakeRecord<TableRecord>(kTableFields, entry);
   if (event == "checkpoint") return TakeRecord<CheckpointRecord>(kCheckpointFields, entry);
   return std::monostate();
 }
@@ -252,6 +253,10 @@ std::string ToJson(const NtkRecord& record) {
 
 std::string ToJson(const CheckpointRecord& record) {
   return EventJson<CheckpointRecord>("checkpoint", kCheckpointFields, record).dump();
+}
+
+std::string ToJson(const TableRecord& record) {
+  return EventJson<TableRecord>("tables", kTableFields, record).dump();
 }
 
 std::string ToJson(const Summary& summary) {

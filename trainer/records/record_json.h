@@ -20,6 +20,7 @@ std::string ToJson(const SpectrumRecord& record);
 std::string ToJson(const ScoringRecord& record);
 std::string ToJson(const NtkRecord& record);  // without the eigenvalues
 std::string ToJson(const CheckpointRecord& record);
+std::string ToJson(const TableRecord& record);
 
 // Returns the text of summary.json, indented.
 std::string ToJson(const Summary& summary);
@@ -30,7 +31,7 @@ struct RunRecord {
   int64_t step = 0;
   // monostate: an event that this build does not know. Histograms of ranks have the written bins.
   std::variant<std::monostate, TrainRecord, EvalRecord, TrainingEvalRecord, SpectrumRecord,
-               ScoringRecord, NtkRecord, CheckpointRecord>
+               ScoringRecord, NtkRecord, CheckpointRecord, TableRecord>
       values;
 };
 

@@ -88,6 +88,24 @@ inline constexpr RecordField<CheckpointRecord> kCheckpointFields[] = {
     {.name = "base", .value = &CheckpointRecord::base, .if_empty = IfEmpty::kLeftOut},
 };
 
+// A keyed table after a step that is recorded, or that removed rows. Over all ranks.
+struct TableRecord {
+  int64_t step = 0;
+  std::string table = {};
+  int64_t rows = 0;
+  int64_t admitted = 0;  // rows that the step created
+  int64_t evicted = 0;   // rows that the step removed
+  int64_t bytes = 0;     // of the rows' keys, weights and slots
+};
+inline constexpr RecordField<TableRecord> kTableFields[] = {
+    {.name = "step", .value = &TableRecord::step},
+    {.name = "table", .value = &TableRecord::table, .column = false},
+    {.name = "rows", .value = &TableRecord::rows, .column = false},
+    {.name = "admitted", .value = &TableRecord::admitted, .column = false},
+    {.name = "evicted", .value = &TableRecord::evicted, .column = false},
+    {.name = "bytes", .value = &TableRecord::bytes, .column = false},
+};
+
 // Total cost of one phase of communication, over training and evaluation.
 struct CommunicationRecord {
   std::string phase;

@@ -237,6 +237,14 @@ Status TensorBoardFile::Append(const ScoringRecord& record) {
   return Write(std::move(event));
 }
 
+Status TensorBoardFile::Append(const TableRecord& record) {
+  Event event = EventOf(record.step);
+  tensorboard::Summary* const summary = event.mutable_summary();
+  AddScalar("table_rows/" + record.table, static_cast<double>(record.rows), summary);
+  AddScalar("table_evicted/" + record.table, static_cast<double>(record.evicted), summary);
+  return Write(std::move(event));
+}
+
 Status TensorBoardFile::Append(const NtkRecord& record) {
   Event event = EventOf(record.step);
   tensorboard::Summary* const summary = event.mutable_summary();

@@ -36,6 +36,7 @@ class TensorBoardFile {
   Status Append(const EvalRecord& record);
   Status Append(const SpectrumRecord& record);
   Status Append(const ScoringRecord& record);
+  Status Append(const TableRecord& record);
   Status Append(const NtkRecord& record);
   // TensorBoard shows nothing of checkpoints.
   Status Append(const CheckpointRecord& /*record*/) { return OkStatus(); }

@@ -70,6 +70,7 @@ class TrainingRun {
   Status RunStep(const LocalBatch& batch, const LocalBatch* next);
   Status AfterStep(const StepResult& result);
   Status LogStep(const StepResult& result);
+  Status LogTables(bool all);
   void ShowProgress(double loss);
   // What is due after the step just done, or was when the run stopped there.
   Status MeasureWhatIsDue();
@@ -414,9 +415,9 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   }
   ELASTOR_RETURN_IF_ERROR(publications_.AfterStep(control_->record()));
   ShowProgress(result.loss);
-  if (Due(experiment_.training().log_every_steps()) || step() == PlannedSteps()) {
-    ELASTOR_RETURN_IF_ERROR(LogStep(result));
-  }
+  const bool logs = Due(experiment_.training().log_every_steps()) || step() == PlannedSteps();
+  if (logs) ELASTOR_RETURN_IF_ERROR(LogStep(result));
+  ELASTOR_RETURN_IF_ERROR(LogTables(logs));
   control_->SetSpectrumDue(!experiment_.spectrum().disabled() &&
                            Due(experiment_.spectrum().every_steps()));
   ELASTOR_RETURN_IF_ERROR(MeasureWhatIsDue());
@@ -456,6 +457,27 @@ Status TrainingRun::LogStep(const StepResult& result) {
   logged_rows_ = train_rows_;
   logged_seconds_ = train_seconds_;
   return log_.Append(record);
+}
+
+// `all`: tables that lost no row, too.
+Status TrainingRun::LogTables(bool all) {
+  const StateView state = context_.State();
+  for (const auto& keyed : state.embedding->keyed_tables()) {
+    if (!all && keyed.evicted == 0) continue;
+    const TableSpec& table = (*state.tables)[keyed.table];
+    int64_t row_bytes = sizeof(int64_t);
+    for (const Column& column :
+         ColumnsOf(table, state.embedding->optimizer_kind(), Contents::kState)) {
+      row_bytes += column.width * static_cast<int64_t>(sizeof(float));
+    }
+    ELASTOR_RETURN_IF_ERROR(log_.Append(TableRecord{.step = step(),
+                                                    .table = table.name,
+                                                    .rows = keyed.rows,
+                                                    .admitted = keyed.admitted,
+                                                    .evicted = keyed.evicted,
+                                                    .bytes = keyed.rows * row_bytes}));
+  }
+  return OkStatus();
 }
 
 void TrainingRun::ShowProgress(double loss) {

@@ -144,7 +144,7 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
 
   communicator_->Enter(Activity::kScalars);
   for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
-  scalars.ruled_rows = embedding_->CountRuledRows(*routed_.ids);
+  scalars.keyed_rows = embedding_->CountKeyedRows(*routed_.ids);
   ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
   watch.AddTo(&this->times_.scalars);
   StepResult result;
@@ -355,9 +355,9 @@ Status TrainStep<T>::SumScalars(Scalars* scalars) {
     std::copy(own.begin(), own.end(), words.begin() + i * ExactSum::kWords);
   }
   std::copy(scalars->requests.begin(), scalars->requests.end(), words.begin() + kRequestsAt);
-  words.insert(words.end(), scalars->ruled_rows.begin(), scalars->ruled_rows.end());
+  words.insert(words.end(), scalars->keyed_rows.begin(), scalars->keyed_rows.end());
   ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kScalars, words));
-  std::copy(words.begin() + kRowsAt, words.end(), scalars->ruled_rows.begin());
+  std::copy(words.begin() + kRowsAt, words.end(), scalars->keyed_rows.begin());
   for (size_t i = 0; i < std::size(sums); ++i) {
     std::array<int64_t, ExactSum::kWords> sum;
     std::copy_n(words.begin() + i * ExactSum::kWords, sum.size(), sum.begin());
@@ -376,7 +376,7 @@ Status TrainStep<T>::Apply(double scale, double learning_rate, const Scalars& sc
   }
   embedding_->Update(scale, learning_rate, step, routed_.ids.get());
   WeightsChanged();
-  return embedding_->ApplyRules(step, scalars.ruled_rows);
+  return embedding_->ApplyRules(step, scalars.keyed_rows);
 }
 
 template <typename T>

@@ -56,7 +56,7 @@ class TrainStep final : public Step<T> {
     ExactSum penalty;
     ExactSum squared_rows;  // sum w^2 of embedding rows
     std::array<int64_t, kRequestBits> requests{};
-    std::vector<int64_t> ruled_rows;  // ShardedEmbedding::CountRuledRows
+    std::vector<int64_t> keyed_rows;  // ShardedEmbedding::CountKeyedRows
   };
 
   using RouteThreads = typename ShardedEmbedding<T>::RouteThreads;
