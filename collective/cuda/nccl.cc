@@ -51,7 +51,7 @@ class NcclCommunicator final : public DeviceCommunicator {
 
   ~NcclCommunicator() override {
     if (communicator_ == nullptr) return;
-    if (watch_.Begin({"ncclCommDestroy", Phase::kSetup, 0, 0}, nullptr).ok()) {
+    if (watch_.Begin({"ncclCommDestroy", Phase::kSetup, 0, 0, 0}, nullptr).ok()) {
       ncclCommDestroy(ForgetCommunicator());
       watch_.End(nullptr);
     } else {

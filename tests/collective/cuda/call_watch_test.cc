@@ -41,7 +41,7 @@ TEST(CallWatchTest, RecordsCallsThatAreDone) {
     watch.End(&stream);
   }
   stream.Synchronize();
-  ASSERT_TRUE(watch.Begin({"start", Phase::kSetup, 1, 2}, nullptr).ok());
+  ASSERT_TRUE(watch.Begin({"start", Phase::kSetup, 1, 1, 2}, nullptr).ok());
   EXPECT_EQ(watch.record(Phase::kSetup, Work::kOther).calls, 0);
   watch.End(nullptr);
   EXPECT_EQ(watch.record(Phase::kSetup, Work::kOther).calls, 1);
@@ -54,7 +54,7 @@ TEST(CallWatchTest, RecordsCallsThatAreDone) {
 
 TEST(CallWatchTest, DeadlineNamesRankCallPhaseAndBytesOfTheOldestCallThatIsNotDone) {
   CallWatch watch(Options(1));
-  ASSERT_TRUE(watch.Begin({"done", Phase::kSetup, 0, 0}, nullptr).ok());
+  ASSERT_TRUE(watch.Begin({"done", Phase::kSetup, 0, 0, 0}, nullptr).ok());
   watch.End(nullptr);
   ASSERT_TRUE(watch.Begin(kCall, nullptr).ok());
   EXPECT_EQ(AwaitFailure(&watch),
