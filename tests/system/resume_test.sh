@@ -195,24 +195,21 @@ expect_line 2 'holds the publications of another run' "$trainer" --experiment="$
 
 # Killed while a delta, or the base beside one, is not whole: no checkpoint of its step or a later one is, either.
 publish[-1]=--set=publish.path=$work/h_published
-# kill_without NAME STEP ARGUMENT...: at that step; the publication never gets its name.
+# kill_without NAME STEP ARGUMENT...: after that step's evaluation; its publication never gets its name.
 kill_without() {
   local name=$1 step=$2
   shift 2
   LD_PRELOAD=$slow_disk SLOW_RENAME=/$name "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
     --output_dir="$work/h" --set=checkpoint.every_steps=5 "${publish[@]}" "$@" >"$work/log" 2>&1 &
-  for _ in {1..600}; do
-    grep --quiet --no-messages "\"event\":\"train\",\"step\":$step," "$work/h/metrics.jsonl" && break
-    sleep 0.1
-  done
+  wait_until grep --quiet "\"event\":\"eval\",\"split\":\"validation\",\"step\":$step," "$work/h/metrics.jsonl"
   sleep 0.3
   kill -KILL $!
   wait $! 2>/dev/null
   [[ ! -e $work/h_published/$name ]] || fail "$name got its name"
 }
-kill_without delta-0000000002 45
+kill_without delta-0000000002 40
 mkdir "$work/h_published/base-0000000003.partial"
-kill_without base-0000000005 105 --resume
+kill_without base-0000000005 100 --resume
 must_train "after publications were not whole" 2 "$work/h" --resume "${publish[@]}"
 same_as_whole "$work/h" "publications that were not whole"
 same_published "$work/h_published" "publications that were not whole"
@@ -221,10 +218,7 @@ same_published "$work/h_published" "publications that were not whole"
 LD_PRELOAD=$slow_disk SLOW_REMOVE=dense.safetensors "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/data" \
   --output_dir="$work/o" --set=publish.every_steps=20 --set=publish.path="$work/o_published" \
   --set=publish.base_every=2 --set=publish.keep_bases=1 --set=training.monitor.best_weights=false >"$work/log" 2>&1 &
-for _ in {1..600}; do
-  [[ -e $work/o_published/base-0000000003 ]] && break
-  sleep 0.1
-done
+wait_until test -e "$work/o_published/base-0000000003"
 sleep 0.5
 kill -KILL $!
 wait $! 2>/dev/null

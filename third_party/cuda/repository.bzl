@@ -5,14 +5,20 @@ _DEFAULT_PREFIX = "/usr/local/cuda"
 def _cuda_toolkit_impl(ctx):
     prefix = ctx.os.environ.get("CUDA_HOME", _DEFAULT_PREFIX)
     if not ctx.path(prefix + "/bin/nvcc").exists:
-        fail("no CUDA toolkit below %s; name its prefix in CUDA_HOME" % prefix)
+        message = "no CUDA toolkit below %s; name its prefix in CUDA_HOME" % prefix
+        ctx.file("BUILD.bazel", """
+load("@elastor//third_party/cuda:missing.bzl", "missing")
+package(default_visibility = ["//visibility:public"])
+[missing(name = name, message = "%s") for name in ["nvcc", "cudart", "cublas", "nccl"]]
+""" % message)
+        return
     ctx.symlink(prefix + "/include", "include")
 
     # By its full path: nvcc finds its parts beside itself.
     ctx.file("nvcc", "#!/bin/sh\nexec '%s/bin/nvcc' \"$@\"\n" % prefix, executable = True)
     ctx.template("BUILD.bazel", ctx.attr._build_file, {"%{prefix}": prefix})
 
-# Fetched only by builds with --config=cuda: nothing else depends on it.
+# Only builds with --config=cuda depend on it.
 cuda_toolkit = repository_rule(
     implementation = _cuda_toolkit_impl,
     attrs = {"_build_file": attr.label(default = "//third_party/cuda:cuda.BUILD.template")},

@@ -139,12 +139,12 @@ TEST_F(TablesTest, EveryTypeHasItsText) {
           std::string(40, '0') + "|a,b\n\"c\"||ü|" + bytes +
           "|ab|0001-01-01|1969-12-31|1969-12-31 23:59:59|2014-10-21 05:00:00.25|"
           "2014-10-21 05:00:00.000001|2014-10-21 05:00:00.5|2014-10-21 05:00:00.25Z|05:01:01|"
-          "23:59:59.999999|-5||a|7|,a|b,,,c|,1,,-2|,0.5,2|,x,y|",
+          "23:59:59.999999|-5||a|7|,a|b,,,c|,1,,-2|,0.5,2|,x,y|,a|,1|",
       "127|9223372036854775807|18446744073709551615|0|-2|16777216|1e+16|9007199254740994|"
       "0.3333333333333333|-0.05|-7||x|x|cd|2014-10-21|9999-12-31|2014-10-21 05:00:00|"
       "2014-10-21 05:00:00|0000-01-01 00:00:00|1970-01-01 00:00:00.000000001|"
-      "2014-10-21 05:00:00Z|00:00:00|00:00:00.000001|7||b|7||,3|,1,|,x|",
-      std::string(8, '|') + "inf" + std::string(24, '|')};
+      "2014-10-21 05:00:00Z|00:00:00|00:00:00.000001|7||b|7||,3|,1,|,x|||",
+      std::string(8, '|') + "inf" + std::string(26, '|')};
   for (const int64_t step : {1, 2, 3}) {
     const std::vector<std::string> found = Records(Table("kinds.arrow"), step);
     ASSERT_EQ(found.size(), 3u);
@@ -185,6 +185,31 @@ TEST_F(TablesTest, MissingItemsKeepTheirPlacesAsInText) {
             prepared(WriteScratch("odd.csv",
                                   "label,l,k\n1,\"['a', None, 'b']\",1.5\n0,[None],\n1,,2|3\n"
                                   "0,\"[None, 'c']\",\n")));
+}
+
+TEST_F(TablesTest, MapsAreTwoLists) {
+  // label, m.key, m.value, w.key, w.value, deep.key; the values of `deep` are lists.
+  const std::vector<std::string> expected = {"1|,a,b|,1,|,7|,0.5|,k|", "0|||,8,9|,1,2.5||",
+                                             "1||||||", "0|,|,3||||",
+                                             "1|,c,a,c|,-4,5,6|,7|,0.1|,l|"};
+  for (const char* name : {"maps.parquet", "maps.arrow"}) {
+    for (const int64_t step : {1, 2, 5}) EXPECT_EQ(Records(Table(name), step), expected) << name;
+  }
+  const auto prepared = [](const std::string& input) {
+    return Prepared({input}, 1,
+                    "header: true quoted: true delimiter: ',' split { train: 1 } "
+                    "fields { name: 'label' type: LABEL } "
+                    "fields { name: 'ids' column: 'w.key' type: MULTI_HOT min_count: 1 } "
+                    "fields { name: 'm.key' type: SEQUENCE min_count: 1 }");
+  };
+  EXPECT_EQ(prepared(Table("maps.parquet")),
+            prepared(WriteScratch("maps.csv",
+                                  "label,w.key,m.key\n1,7,a|b\n0,8|9,\n1,,\n0,,\n1,7,c|a|c\n")));
+  const auto report =
+      Prepare(OptionsOf("header: true fields { name: 'label' type: LABEL } "
+                        "fields { name: 'deep.value' type: MULTI_HOT }",
+                        {Table("maps.parquet")}, "out"));
+  EXPECT_THAT(report.status().message(), HasSubstr("has the type 'map<string, list<"));
 }
 
 // 100 lists of 500 times a number, and as many of one text of 20,000 bytes: encodings make nothing

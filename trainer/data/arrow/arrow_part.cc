@@ -319,6 +319,16 @@ std::shared_ptr<arrow::DataType> WithBytes(const std::shared_ptr<arrow::DataType
       return arrow::fixed_size_list(
           WithBytes(type->field(0)->type()),
           static_cast<const arrow::FixedSizeListType&>(*type).list_size());
+    case arrow::Type::MAP:
+      return Take(arrow::MapType::Make(type->field(0)->WithType(WithBytes(type->field(0)->type())),
+                                       static_cast<const arrow::MapType&>(*type).keys_sorted()));
+    case arrow::Type::STRUCT: {
+      arrow::FieldVector fields;
+      for (const auto& field : type->fields()) {
+        fields.push_back(field->WithType(WithBytes(field->type())));
+      }
+      return arrow::struct_(fields);
+    }
     default:
       return type;
   }
@@ -411,10 +421,14 @@ struct Piece {
   int64_t end = 0;
 };
 
+// What a column gives: its values, or of a map the keys or the values of every row's entries.
+enum class Part { kWhole, kKeys, kValues };
+
 // Makes text of one column, piece by piece.
 class ColumnText {
  public:
-  void Begin(std::string* text, TextColumn* column) {
+  void Begin(Part part, std::string* text, TextColumn* column) {
+    part_ = part;
     text_ = text;
     column_ = column;
     column_->begins.assign(1, Place());
@@ -430,6 +444,10 @@ class ColumnText {
     switch (plain->type_id()) {
       case arrow::Type::LIST:
         return AppendLists(static_cast<const arrow::ListArray&>(*plain), begin, end);
+      case arrow::Type::MAP: {
+        const auto& map = static_cast<const arrow::MapArray&>(*plain);
+        return AppendLists(map, *(part_ == Part::kKeys ? map.keys() : map.items()), begin, end);
+      }
       case arrow::Type::LARGE_LIST:
         return AppendLists(static_cast<const arrow::LargeListArray&>(*plain), begin, end);
       case arrow::Type::FIXED_SIZE_LIST:
@@ -484,7 +502,11 @@ class ColumnText {
 
   template <typename Lists>
   void AppendLists(const Lists& lists, int64_t begin, int64_t end) {
-    const arrow::Array& values = *lists.values();
+    AppendLists(lists, *lists.values(), begin, end);
+  }
+
+  template <typename Lists>
+  void AppendLists(const Lists& lists, const arrow::Array& values, int64_t begin, int64_t end) {
     const AppendValue append = WriterOf(*values.type());
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = lists.value_offset(i);
@@ -563,6 +585,7 @@ class ColumnText {
     uint32_t place = 0;
   };
 
+  Part part_ = Part::kWhole;
   std::string* text_ = nullptr;
   TextColumn* column_ = nullptr;
   std::string item_;
@@ -571,6 +594,40 @@ class ColumnText {
 };
 
 // --- Rows. ---
+
+// The columns that a file gives.
+struct FileColumns {
+  std::vector<TableColumn> columns;
+  // Where they stand: the file's column, and the part of it.
+  std::vector<int> fields;
+  std::vector<Part> parts;
+
+  void Add(const arrow::Field& field, int place) {
+    const arrow::DataType& type = StorageOf(*field.type());
+    if (type.id() != arrow::Type::MAP) {
+      const arrow::DataType* const item = ItemTypeOf(type);
+      return Add(field, place, "", item == nullptr ? type : *item, Part::kWhole, item != nullptr);
+    }
+    const auto& map = static_cast<const arrow::MapType&>(type);
+    Add(field, place, ".key", *map.key_type(), Part::kKeys, /*is_list=*/true);
+    Add(field, place, ".value", *map.item_type(), Part::kValues, /*is_list=*/true);
+  }
+
+ private:
+  void Add(const arrow::Field& field, int place, const char* suffix, const arrow::DataType& type,
+           Part part, bool is_list) {
+    const bool readable = WriterOf(type) != nullptr;
+    columns.push_back({field.name() + suffix, field.type()->ToString(), is_list, readable});
+    fields.push_back(place);
+    parts.push_back(part);
+  }
+};
+
+FileColumns ColumnsOf(const arrow::Schema& schema) {
+  FileColumns columns;
+  for (int i = 0; i < schema.num_fields(); ++i) columns.Add(*schema.field(i), i);
+  return columns;
+}
 
 // Cuts batches into as many rows as are asked for.
 class BatchRows : public TableRows {
@@ -586,7 +643,7 @@ class BatchRows : public TableRows {
       writers_.resize(places_.size());
       for (size_t i = 0; i < places_.size(); ++i) {
         TextColumn& column = table->columns[i];
-        writers_[i].Begin(text, &column);
+        writers_[i].Begin(parts_[i], text, &column);
         column.is_list = lists_[i];
         if (TakeNumbers(i, pieces, &column.numbers)) continue;
         for (const Piece& piece : pieces) {
@@ -607,9 +664,23 @@ class BatchRows : public TableRows {
   // Returns the next batch; null at the end.
   virtual std::shared_ptr<arrow::RecordBatch> NextBatch() = 0;
 
-  std::vector<int> places_;  // of the columns to give, in a batch
-  std::vector<bool> lists_;
-  std::vector<bool> as_numbers_;  // by column to give; empty: none
+  // Sets what is given, and `read` to the file's columns that it stands in, in the file's order.
+  void Choose(const FileColumns& file, const std::vector<int>& wanted,
+              const std::vector<bool>& as_numbers, std::vector<int>* read) {
+    as_numbers_ = as_numbers;
+    for (const int column : wanted) {
+      parts_.push_back(file.parts[column]);
+      lists_.push_back(file.columns[column].is_list);
+      read->push_back(file.fields[column]);
+    }
+    const std::vector<int> fields = *read;
+    std::sort(read->begin(), read->end());
+    read->erase(std::unique(read->begin(), read->end()), read->end());
+    for (const int field : fields) {
+      const auto place = std::lower_bound(read->begin(), read->end(), field);
+      places_.push_back(static_cast<int>(place - read->begin()));
+    }
+  }
 
  private:
   // On false there are none.
@@ -640,34 +711,16 @@ class BatchRows : public TableRows {
     }
   }
 
+  // By column to give.
+  std::vector<int> places_;  // in a batch
+  std::vector<Part> parts_;
+  std::vector<bool> lists_;
+  std::vector<bool> as_numbers_;  // empty: none
   std::vector<ColumnText> writers_;
+
   std::shared_ptr<arrow::RecordBatch> batch_;
   int64_t at_ = 0;  // rows of it that were given
 };
-
-std::vector<TableColumn> ColumnsOf(const arrow::Schema& schema) {
-  std::vector<TableColumn> columns;
-  for (const auto& field : schema.fields()) {
-    const arrow::DataType& type = StorageOf(*field->type());
-    const arrow::DataType* const item = ItemTypeOf(type);
-    const bool readable = WriterOf(item == nullptr ? type : *item) != nullptr;
-    columns.push_back({field->name(), field->type()->ToString(), item != nullptr, readable});
-  }
-  return columns;
-}
-
-// The places of `wanted` among the columns that are read, which come in the file's order.
-std::vector<int> PlacesAmong(const std::vector<int>& wanted, std::vector<int>* read) {
-  *read = wanted;
-  std::sort(read->begin(), read->end());
-  read->erase(std::unique(read->begin(), read->end()), read->end());
-  std::vector<int> places;
-  for (const int column : wanted) {
-    places.push_back(
-        static_cast<int>(std::lower_bound(read->begin(), read->end(), column) - read->begin()));
-  }
-  return places;
-}
 
 // --- Parquet. ---
 
@@ -678,7 +731,8 @@ class ParquetFile : public TableFile {
     metadata_ = reader->parquet_reader()->metadata();
     std::shared_ptr<arrow::Schema> schema;
     Check(reader->GetSchema(&schema));
-    columns = ColumnsOf(*schema);
+    columns_ = ColumnsOf(*schema);
+    columns = columns_.columns;
     for (int i = 0; i < metadata_->num_row_groups(); ++i) {
       const auto group = metadata_->RowGroup(i);
       groups.push_back({group->num_rows(), std::max(group->total_byte_size(), ListBytes(*group))});
@@ -698,20 +752,16 @@ class ParquetFile : public TableFile {
    public:
     Rows(const ParquetFile& file, int group, const std::vector<int>& wanted,
          const std::vector<bool>& as_numbers) {
-      as_numbers_ = as_numbers;
       std::vector<int> read, leaves;
-      places_ = PlacesAmong(wanted, &read);
-      for (const int column : wanted) lists_.push_back(file.columns[column].is_list);
+      Choose(file.columns_, wanted, as_numbers, &read);
       const auto plain = file.Open(parquet::default_arrow_reader_properties());
       parquet::ArrowReaderProperties properties;
       const auto row_group = file.metadata_->RowGroup(group);
-      for (const int column : read) {
-        const size_t first = leaves.size();
-        AddLeaves(plain->manifest().schema_fields.at(column), &leaves);
-        for (size_t i = first; !file.columns[column].is_list && i < leaves.size(); ++i) {
-          if (HasDictionary(*row_group->ColumnChunk(leaves[i]))) {
-            properties.set_read_dictionary(leaves[i], true);
-          }
+      for (const int field : read) {
+        const parquet::arrow::SchemaField& schema = plain->manifest().schema_fields.at(field);
+        AddLeaves(schema, &leaves);
+        if (schema.is_leaf() && HasDictionary(*row_group->ColumnChunk(leaves.back()))) {
+          properties.set_read_dictionary(leaves.back(), true);
         }
       }
       // Every batch has the whole dictionaries, so that small ones take longer.
@@ -787,6 +837,7 @@ class ParquetFile : public TableFile {
 
   const std::string path_;
   std::shared_ptr<parquet::FileMetaData> metadata_;
+  FileColumns columns_;
 };
 
 // --- Arrow files, also known as Feather. ---
@@ -795,7 +846,8 @@ class ArrowFile : public TableFile {
  public:
   explicit ArrowFile(std::string path) : path_(std::move(path)) {
     const auto reader = Open(Options());
-    columns = ColumnsOf(*reader->schema());
+    columns_ = ColumnsOf(*reader->schema());
+    columns = columns_.columns;
     const int64_t rows = Take(reader->CountRows());
     groups = {{rows, ListBytes(rows)}};
   }
@@ -813,14 +865,11 @@ class ArrowFile : public TableFile {
    public:
     Rows(const ArrowFile& file, const std::vector<int>& wanted,
          const std::vector<bool>& as_numbers) {
-      as_numbers_ = as_numbers;
       auto options = Options();
-      places_ = PlacesAmong(wanted, &options.included_fields);
-      for (const int column : wanted) lists_.push_back(file.columns[column].is_list);
+      Choose(file.columns_, wanted, as_numbers, &options.included_fields);
       reader_ = file.Open(options);
     }
 
-   protected:
     std::shared_ptr<arrow::RecordBatch> NextBatch() override {
       if (next_ == reader_->num_record_batches()) return nullptr;
       auto batch = Take(reader_->ReadRecordBatch(next_++));
@@ -842,25 +891,22 @@ class ArrowFile : public TableFile {
 
   // What the lists take if all batches are as the first one. The file may be compressed.
   int64_t ListBytes(int64_t rows) const {
-    auto options = Options();
+    std::vector<int> lists;
     for (size_t i = 0; i < columns.size(); ++i) {
-      const bool is_list = columns[i].is_readable && columns[i].is_list;
-      if (is_list) options.included_fields.push_back(static_cast<int>(i));
+      if (columns[i].is_readable && columns[i].is_list) lists.push_back(static_cast<int>(i));
     }
-    if (options.included_fields.empty()) return 0;
-    const auto reader = Open(options);
-    if (reader->num_record_batches() == 0) return 0;
-    const auto batch = Take(reader->ReadRecordBatch(0));
-    CheckBatch(*batch);
+    if (lists.empty()) return 0;
+    Rows reader(*this, lists, {});
+    const auto batch = reader.NextBatch();
+    if (batch == nullptr) return 0;
     constexpr int64_t kSampleRows = 256;
     const int64_t sample = std::min(batch->num_rows(), kSampleRows);
     if (sample == 0) return 0;
     std::string text;
-    TextColumn column;
-    for (const auto& array : batch->columns()) {
-      ColumnText writer;
-      writer.Begin(&text, &column);
-      writer.Append(array, 0, sample);
+    TextTable table;
+    Rows sampled(*this, lists, {});
+    if (const std::string wrong = sampled.Next(sample, &text, &table); !wrong.empty()) {
+      throw std::runtime_error(wrong);
     }
     const double row_bytes =
         std::max(static_cast<double>(text.size()) / static_cast<double>(sample),
@@ -875,6 +921,7 @@ class ArrowFile : public TableFile {
   }
 
   const std::string path_;
+  FileColumns columns_;
 };
 
 std::unique_ptr<TableFile> Open(const std::string& path, std::string* wrong) {
