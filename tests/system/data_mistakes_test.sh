@@ -87,6 +87,28 @@ expect_line 2 "training.warm_start: categorical field item: vocabulary " \
   "${warm[@]}" --set=data.path=new_ids --set=training.warm_start.path=run_of_ids/model
 rm -rf warm
 
+# Keys are no ids of a vocabulary, and the other way round.
+sed '/"item"/s/CATEGORICAL/& encoding: HASHED_KEY/' schema_of_ids >schema_of_keys
+sed 's/HASHED_KEY/IDENTITY_KEY/' schema_of_keys >schema_of_numbers
+prepare keys --schema=schema_of_keys --input=rows.tsv
+"${train[@]}" --set=data.path=keys --output_dir=run_of_keys --set=training.max_steps=5 >log 2>&1 || cat log
+expect_line 2 "data.path: keys: categorical field item: encoding HASHED_KEY; \
+run_of_ids/model/manifest.json was trained on VOCABULARY" evaluate 3 keys --model=run_of_ids/model
+expect_line 2 "data.path: ids: categorical field item: encoding VOCABULARY; \
+run_of_keys/model/manifest.json was trained on HASHED_KEY" evaluate 1 ids --model=run_of_keys/model
+evaluate 2 keys --model=run_of_keys/model >log 2>&1 || fail "a model of keys: $(cat log)"
+expect_line 2 "training.warm_start: categorical field item: encoding HASHED_KEY; " \
+  "${warm[@]}" --set=data.path=keys --set=training.warm_start.path=run_of_ids/model
+rm -rf warm
+expect_line 2 "--vocabulary_from=ids encodes field item as vocabulary, the schema as hashed_key" \
+  "$prepare" --schema=schema_of_keys --input=new_rows.tsv --vocabulary_from=ids --output_dir=mistake
+expect_line 2 "--vocabulary_from=keys encodes field item as hashed_key, the schema as vocabulary" \
+  "$prepare" --schema=schema_of_ids --input=new_rows.tsv --vocabulary_from=keys --output_dir=mistake
+expect_line 2 "rows.tsv:1: column 3 (item): found 'i" \
+  "$prepare" --schema=schema_of_numbers --input=rows.tsv --output_dir=mistake
+expect_line 2 "--grow: no field of the schema has a vocabulary; tables of HASH and IDENTITY have" \
+  "$prepare" --schema=schema_of_keys --input=rows.tsv --vocabulary_from=keys --grow --output_dir=mistake
+
 # A model holds the vocabularies, and knows them.
 diff --recursive data/vocabulary run/model/vocabulary || fail "the model's vocabularies are others"
 "$trainer" --mode=verify --model=run/model >log 2>&1 || fail "verify: $(cat log)"

@@ -54,6 +54,10 @@ fields { name: "others" type: MULTI_HOT pooling: MEAN }
 name: "planted" layout: SYNTHETIC split { train: 0.9 validation: 0.1 }
 synthetic { rows: 2000 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 3000 }
 """,
+    "stream": """
+name: "stream" layout: SYNTHETIC split { train: 0.9 validation: 0.1 }
+synthetic { rows: 2000 seed: 1 numeric_fields: 2 categorical_fields: 3 ids_per_field: 3000 drift: 3 }
+""",
 }
 EXPERIMENT = """
 model { kind: MLP hidden: [8, 4] batch_norm: true }
@@ -295,16 +299,39 @@ class ModelTest(unittest.TestCase):
         np.testing.assert_array_equal(model.table("tags").ids([-4, "4"]), [0, 8])
 
     def test_states_have_no_slots_and_deltas_have_their_base(self):
-        (step,) = os.listdir("whole")
-        delta, whole = elastor.read_model(f"planted/checkpoints/{step}"), elastor.read_model(f"whole/{step}")
-        self.assertIn("base", delta.description)
-        self.assertNotIn("base", whole.description)
-        self.assertEqual(set(delta.dense), set(elastor.read_model("planted/model").dense))
-        for name, values in whole.dense.items():
-            np.testing.assert_array_equal(bits(delta.dense[name]), bits(values))
-        for name, table in whole.tables.items():
-            np.testing.assert_array_equal(delta.tables[name].row_ids, table.row_ids)
-            np.testing.assert_array_equal(bits(delta.tables[name].rows), bits(table.rows))
+        for data in ("planted", "stream"):
+            (step,) = os.listdir(f"whole.{data}")
+            delta = elastor.read_model(f"{data}/checkpoints/{step}")
+            whole = elastor.read_model(f"whole.{data}/{step}")
+            self.assertIn("base", delta.description)
+            self.assertNotIn("base", whole.description)
+            self.assertEqual(set(delta.dense), set(elastor.read_model(f"{data}/model").dense))
+            for name, values in whole.dense.items():
+                np.testing.assert_array_equal(bits(delta.dense[name]), bits(values))
+            self.assertEqual(list(whole.tables), ["C1", "C2", "C3"])
+            for name, table in whole.tables.items():
+                self.assertEqual(table.keyed, data == "stream")
+                np.testing.assert_array_equal(delta.tables[name].row_ids, table.row_ids)
+                np.testing.assert_array_equal(bits(delta.tables[name].rows), bits(table.rows))
+
+    def test_keys_and_initial_rows(self):
+        """Keys by the package xxhash of PyPI, initial values by the trainer's FillNormal."""
+        field = elastor.schema.parse_schema('fields { name: "u" type: CATEGORICAL encoding: HASHED_KEY }', "s")
+        encoder = elastor.fields.IdEncoder(field.fields[0], None)
+        self.assertEqual([encoder.encode(text) for text in (b"", b"0", b"user_1")],
+                         [0, 0x1982E3A7BB241055, 0x20F909AB6F54D5A1])
+        field.fields[0].encoding = "IDENTITY_KEY"
+        encoder = elastor.fields.IdEncoder(field.fields[0], None)
+        self.assertEqual([encoder.encode(text) for text in (b"", b"007", b"-1", b"18446744073709551615")],
+                         [0, 7, 2**64 - 1, 2**64 - 1])
+        for text in (b"18446744073709551616", b"-9223372036854775809", b"1.0", b"+1", b"x"):
+            with self.assertRaisesRegex(elastor.fields.BadValue, "expected an integer from -2.63 to 2.64 - 1"):
+                encoder.encode(text)
+        rows = elastor.initial.initial_rows(0x0123456789ABCDEF, np.array([0, 1, 2**64 - 1], np.uint64), 1e-4, 6)
+        expected = [[1.10069132e-05, -8.03099392e-05, -0.000222349263, 3.00901047e-05, -3.81040081e-05, 7.9339472e-05],
+                    [-1.81970063e-05, 9.68948552e-06, 0.000131927969, 1.81369796e-05, -3.23985223e-05, -1.21511557e-05],
+                    [-2.20242619e-05, 0.000182433374, -8.38799824e-05, 4.6522855e-06, 0.00013174022, 1.24703311e-05]]
+        np.testing.assert_array_equal(bits(rows), bits(expected))
 
     def test_an_earlier_build_s_model(self):
         model = elastor.read_model(f"{os.environ['ELASTOR_TOP']}/tests/system/stored_runs/mlp/model")

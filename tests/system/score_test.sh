@@ -126,6 +126,39 @@ if grep --quiet --word-regexp avx512bw /proc/cpuinfo; then
   ELASTOR_ISA=v4 score csv/model --input=test.csv | expect_same 'v4' csv_predicted/predictions.csv
 fi
 
+# Keys without vocabularies. The test rows have keys that training has not met, or that were evicted; these count with
+# their first values, as in mode predict.
+cat >keys.textproto <<'SCHEMA'
+name: "keys"
+delimiter: ","
+header: true
+quoted: true
+fields { name: "click" type: LABEL }
+fields { names: ["user", "item", "price", "page"] type: CATEGORICAL encoding: HASHED_KEY }
+fields { name: "seen" type: SEQUENCE max_length: 4 shares: "item" pooling: MEAN }
+fields { name: "tags" type: MULTI_HOT encoding: IDENTITY_KEY }
+fields { name: "size" type: NUMERIC transform: LOG2_STANDARDIZE }
+fields { name: "importance" type: WEIGHT }
+fields { name: "moment" type: CATEGORICAL encoding: IDENTITY_KEY column: "at" }
+SCHEMA
+sed 's/width: 3/& init_stddev: 0.3 tables { fields: "moment" capacity: 400 on_full: EVICT eviction { policy: LRU } }/' \
+  tiny.textproto >keys.experiment
+"$prepare" --schema=keys.textproto --input=train.csv --test_input=test.csv --output_dir=data >prepare.log 2>&1 ||
+  fail "prepare keys: $(cat prepare.log)"
+[[ ! -e data/vocabulary || -z $(ls data/vocabulary) ]] || fail "vocabularies of keys: $(ls data/vocabulary)"
+"$trainer" --experiment=keys.experiment --set=data.path=data --output_dir=keys >train.log 2>&1 ||
+  fail "train keys: $(cat train.log)"
+on_ranks 3 "$trainer" --experiment=keys.experiment --set=data.path=data --mode=predict --split=test \
+  --model=keys/model --output_dir=keys_predicted >train.log 2>&1 || fail "predict keys: $(cat train.log)"
+rm -r data
+score keys/model --input=test.csv | expect_same 'keys' keys_predicted/predictions.csv
+tr -d '"' <test.csv | tail --lines=+2 | awk -F, -v OFS='\t' '{ print $2, $3, $6, $10, $4, $5, $7, $9 }' >values
+"$client" keys/model values 600 2 2>answers | expect_same 'C, keys' <(
+  probabilities <keys_predicted/predictions.csv | tail --lines=+2)
+sed '2s/14[0-9]*,/soon,/' test.csv >soon.csv
+expect_line 2 "(moment): found 'soon', expected an integer from -2^63 to 2^64 - 1" \
+  "$trainer" --mode=predict --model=keys/model --input=soon.csv
+
 # Prepared without labels, the rows get the same predictions; there is nothing to measure.
 tail --lines=+2 test.csv | cut --delimiter=, --fields=2- >kept
 (head --lines=1 test.csv | cut --delimiter=, --fields=2- && cat kept) >nolabel.csv
@@ -299,7 +332,8 @@ if [[ $python != : ]]; then
     "$python" "$oracle" $name.onnx test.csv $name.scored/predictions.csv || fail "$name as ONNX"
   done
 fi
-for layout in csv libsvm; do  # bags, hashes, hours
+cp test.csv test.keys
+for layout in csv libsvm keys; do  # bags, hashes, hours; keys without rows
   "$trainer" --mode=export --model=$layout/model --output_dir=$layout.onnx >export.log 2>&1 ||
     fail "$layout: $(cat export.log)"
   "$python" "$oracle" $layout.onnx test.$layout ${layout}_predicted/predictions.csv || fail "$layout as ONNX"

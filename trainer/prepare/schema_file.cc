@@ -247,12 +247,14 @@ Status CheckEncoding(const Field& field) {
   }
   const bool keyed = MakesKeys(field.encoding());
   const bool bounded = field.encoding() != Field::VOCABULARY && !keyed;
-  if (keyed && (field.buckets() != 0 || field.has_min_count())) {
-    const bool buckets = field.buckets() != 0;
+  if (keyed && field.buckets() != 0) {
     return UserError(
-        StrCat(buckets ? "buckets are for HASH and IDENTITY" : "min_count is for VOCABULARY",
-               "; the experiment's embedding.tables ",
-               buckets ? "bounds a keyed table by `capacity`" : "admits keys by `admission`"));
+        "buckets are for HASH and IDENTITY; `capacity` in the experiment's embedding.tables bounds "
+        "a "
+        "table of keys");
+  }
+  if (keyed && field.has_min_count()) {
+    return UserError("min_count is for VOCABULARY; a table of keys takes every key");
   }
   if (bounded && (field.buckets() < 1 || field.buckets() > kMostBuckets)) {
     return Wrong("buckets", std::to_string(field.buckets()), "1 to 2^48 for HASH and IDENTITY");

@@ -77,7 +77,8 @@ int elastor_score_values(const elastor_model* model, const char* const* values, 
 /* Encoded rows. numeric[row * numeric fields + field], NaN where it is missing and else finite, is
  * transformed and standardised. Arrays without elements may be NULL. The ids of bag b = row *
  * categorical fields + field are ids[offsets[b], offsets[b + 1]); offsets is NULL when every bag
- * has one id. */
+ * has one id. The id of a keyed field is the 64 bits of its key, so keys from 2^63 on are
+ * negative. */
 int elastor_score_ids(const elastor_model* model, const float* numeric, const int64_t* ids,
                       const int64_t* offsets, size_t rows, float* probabilities, char* error,
                       size_t error_size);

@@ -7,11 +7,15 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/hash_text.h"
 #include "core/base/json.h"
 #include "core/base/json_entry.h"
+#include "core/base/random.h"
 #include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "core/process/claimed_folder.h"
+#include "embedding/key_space.h"
+#include "embedding/row_store.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/data/encoding.h"
@@ -23,6 +27,7 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kRowsAtOnce = 4096;
+constexpr char kKeysSuffix[] = "/keys";  // of a tensor's name
 
 constexpr std::string_view kGraphFile = "model.onnx", kTablesFile = "embeddings.safetensors",
                            kFeaturesFile = "features.json", kSchemaFile = "schema.textproto";
@@ -30,22 +35,52 @@ constexpr std::string_view kGraphFile = "model.onnx", kTablesFile = "embeddings.
 constexpr std::string_view kFiles[] = {kGraphFile, kTablesFile, kFeaturesFile, kSchemaFile,
                                        kVocabularyFolder};
 
+// Returns the keys of a keyed table's rows, ascending.
+std::vector<int64_t> KeysOf(const RowStore<float>& rows) {
+  std::vector<int64_t> keys;
+  rows.ForEachOfPartitions(RowSet::kAll, {0, kPartitions},
+                           [&keys](std::span<const int64_t> some, float* const*) {
+                             keys.insert(keys.end(), some.begin(), some.end());
+                           });
+  std::ranges::sort(keys, KeyBefore);
+  return keys;
+}
+
+// An array has a tensor of all rows, a keyed table one of the rows that exist; the keys of keyed
+// tables stand before all rows.
 Status WriteTables(const Scorer& scorer, const std::string& path) {
   const EmbeddingLayout& layout = scorer.layout();
   std::vector<TensorSpec> tensors;
+  std::vector<std::vector<int64_t>> keys_of(layout.tables());
   for (int64_t t = 0; t < layout.tables(); ++t) {
-    const TableSpec& table = layout.table(t);
-    tensors.push_back({table.name, TensorType::kF32, {table.rows, table.width}});
+    if (!layout.table(t).keyed) continue;
+    keys_of[t] = KeysOf(scorer.stores()[t]);
+    tensors.push_back(
+        {layout.table(t).name + kKeysSuffix, TensorType::kI64, {std::ssize(keys_of[t])}});
+  }
+  const auto rows_of = [&](int64_t t) {
+    return layout.table(t).keyed ? std::ssize(keys_of[t]) : layout.table(t).rows;
+  };
+  for (int64_t t = 0; t < layout.tables(); ++t) {
+    tensors.push_back({layout.table(t).name, TensorType::kF32, {rows_of(t), layout.width(t)}});
   }
   ELASTOR_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Open(path, tensors));
+  for (const std::vector<int64_t>& keys : keys_of) {
+    ELASTOR_RETURN_IF_ERROR(writer.Append(std::span<const int64_t>(keys)));
+  }
   std::vector<int64_t> keys(kRowsAtOnce);
   std::vector<float*> found(kRowsAtOnce);
   for (int64_t t = 0; t < layout.tables(); ++t) {
-    const int64_t rows = layout.table(t).rows, width = layout.width(t);
+    const bool keyed = layout.table(t).keyed;
+    const int64_t rows = rows_of(t), width = layout.width(t);
     std::vector<float> values(kRowsAtOnce * width);
     for (int64_t begin = 0; begin < rows; begin += kRowsAtOnce) {
       const int64_t count = std::min(kRowsAtOnce, rows - begin);
-      std::iota(keys.begin(), keys.end(), begin);
+      if (keyed) {
+        std::copy_n(keys_of[t].begin() + begin, count, keys.begin());
+      } else {
+        std::iota(keys.begin(), keys.end(), begin);
+      }
       scorer.stores()[t].Find({keys.data(), static_cast<size_t>(count)}, found.data());
       for (int64_t i = 0; i < count; ++i) {
         float* const to = values.data() + i * width;
@@ -91,6 +126,14 @@ std::string FeaturesJson(const Scorer& scorer) {
       embeddings[position]["latest"] = sequence.positions;
       embeddings[position]["position"] = t;
     }
+  }
+  const auto seed = static_cast<uint64_t>(model.experiment.training().seed());
+  for (int64_t t = 0; t < layout.tables(); ++t) {
+    const TableSpec& table = layout.table(t);
+    if (!table.keyed) continue;
+    const uint64_t key = MakeRandomKey(seed, RandomPurpose::kRowInit, HashName(table.name));
+    json["keyed_tables"][table.name] = {{"random_key", HashText(key)},
+                                        {"init_stddev", table.init_stddev}};
   }
   Json& encoding = json["encoding"] = Json::object();
   AddEncodingJson(*model.metadata.encoding, &encoding);

@@ -135,10 +135,11 @@ TEST(SchemaFileTest, MistakesInAField) {
       {"type: CATEGORICAL encoding: HASH buckets: 5 offset: 1", "offset is for IDENTITY"},
       {"type: CATEGORICAL encoding: HASH buckets: 5 min_count: 2", "min_count is for VOCABULARY"},
       {"type: CATEGORICAL encoding: HASHED_KEY buckets: 5",
-       "buckets are for HASH and IDENTITY; the experiment's embedding.tables bounds a keyed table "
-       "by `capacity`"},
+       "buckets are for HASH and IDENTITY; `capacity` in the experiment's embedding.tables bounds "
+       "a "
+       "table of keys"},
       {"type: CATEGORICAL encoding: IDENTITY_KEY min_count: 2",
-       "min_count is for VOCABULARY; the experiment's embedding.tables admits keys by `admission`"},
+       "min_count is for VOCABULARY; a table of keys takes every key"},
       {"type: CATEGORICAL encoding: IDENTITY_KEY offset: 2", "offset is for IDENTITY"},
       {"type: NUMERIC encoding: HASHED_KEY",
        "encoding, min_count, buckets and offset are for categorical fields"},

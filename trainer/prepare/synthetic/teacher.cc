@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/random.h"
+#include "embedding/key_space.h"
 #include "trainer/prepare/synthetic/planted_random.h"
 
 namespace elastor {
@@ -16,14 +17,6 @@ namespace {
 constexpr uint32_t kLongestBag = 4;
 constexpr double kFirstOrderShare = 0.5;
 constexpr int64_t kFirstTime = 1'600'000'000;  // of the first row; the others follow each second
-
-// Every number has a key of its own, and 0 alone has key 0 (MurmurHash3's finaliser).
-int64_t MixKey(int64_t number) {
-  auto key = static_cast<uint64_t>(number);
-  key = (key ^ (key >> 33)) * 0xff51afd7ed558ccd;
-  key = (key ^ (key >> 33)) * 0xc4ceb9fe1a85ec53;
-  return static_cast<int64_t>(key ^ (key >> 33));
-}
 
 int64_t RankOf(const Synthetic& plan) {
   if (plan.rank() > 0) return plan.rank();
@@ -53,7 +46,7 @@ int64_t Teacher::KeyAt(int64_t row, int64_t field, int64_t id) const {
   const PhiloxBlock bits = RowBits(plan_, id, kBirthItem + static_cast<uint32_t>(field), 0);
   const double age = plan_.drift() * static_cast<double>(row) / static_cast<double>(plan_.rows());
   const auto births = static_cast<int64_t>(age + Uniform53(bits[0], bits[1]));
-  return MixKey(1 + id + births * plan_.ids_per_field());
+  return static_cast<int64_t>(MixKey(1 + id + births * plan_.ids_per_field()));
 }
 
 int64_t Teacher::BagLength(int64_t row, int64_t field) const {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/canonical_math.h"
+#include "embedding/key_space.h"
 
 namespace elastor {
 namespace {
@@ -14,13 +15,6 @@ namespace {
 constexpr int kIndexBits = 14;
 constexpr int kRankBits = 64 - kIndexBits;  // registers hold 0 to kRankBits + 1
 constexpr size_t kRegisters = size_t{1} << kIndexBits;
-
-// The finaliser of MurmurHash3: keys may be consecutive numbers.
-uint64_t Mix(uint64_t key) {
-  key = (key ^ (key >> 33)) * 0xff51afd7ed558ccd;
-  key = (key ^ (key >> 33)) * 0xc4ceb9fe1a85ec53;
-  return key ^ (key >> 33);
-}
 
 // x + sum over k >= 1 of x^(2^k) 2^(k-1)
 double Sigma(double x) {
@@ -50,7 +44,7 @@ double Tau(double x) {
 
 void DistinctKeys::Add(uint64_t key) {
   if (registers_.empty()) registers_.assign(kRegisters, 0);
-  const uint64_t hash = Mix(key);
+  const uint64_t hash = MixKey(static_cast<int64_t>(key));  // keys may be consecutive numbers
   const int rank = std::min(std::countl_zero(hash << kIndexBits), kRankBits) + 1;
   uint8_t& kept = registers_[hash >> kRankBits];
   kept = std::max(kept, static_cast<uint8_t>(rank));
