@@ -189,6 +189,27 @@ std::vector<ChartSeries> TrainingCurves(const std::vector<RunHistory>& runs,
   return all;
 }
 
+// The rows of a run's keyed tables together. A step's records may be of some tables alone; the
+// others have what they had.
+std::vector<ChartSeries> TableCurves(const std::vector<RunHistory>& runs) {
+  std::vector<ChartSeries> all;
+  for (const RunHistory& run : runs) {
+    ChartSeries series = {runs.size() == 1 ? "all tables" : run.name, {}};
+    std::map<std::string, int64_t> rows;
+    for (size_t i = 0; i < run.tables.size(); ++i) {
+      rows[run.tables[i].table] = run.tables[i].rows;
+      if (i + 1 < run.tables.size() && run.tables[i + 1].step == run.tables[i].step) continue;
+      int64_t sum = 0;
+      for (const auto& [table, of_table] : rows) sum += of_table;
+      series.points.push_back(
+          {.x = static_cast<double>(run.tables[i].step), .y = static_cast<double>(sum)});
+    }
+    series.points = Thinned(series.points);
+    all.push_back(std::move(series));
+  }
+  return all;
+}
+
 // A metric of the evaluations: of one run for every split and label, training rows as well, of
 // several for the validation split and the label that the monitor follows.
 template <typename Record>
@@ -273,6 +294,7 @@ FigureGroup CourseFigures(const std::vector<RunHistory>& runs) {
     AddCurves(field.name, field.picture.title, field.picture.y_title, TrainingCurves(runs, field),
               &group);
   }
+  AddCurves("table_rows", "Rows of keyed tables", "rows", TableCurves(runs), &group);
   return group;
 }
 

@@ -34,6 +34,8 @@ Status ReadMetrics(RunHistory* run) {
       run->evaluations.push_back(*eval);
     } else if (const auto* training = std::get_if<TrainingEvalRecord>(&record.values)) {
       run->training_evaluations.push_back(*training);
+    } else if (const auto* table = std::get_if<TableRecord>(&record.values)) {
+      run->tables.push_back(*table);
     } else if (record.event == "spectrum") {
       AddSpectrum(std::get<SpectrumRecord>(record.values), run);
     }

@@ -26,7 +26,8 @@ struct RunHistory {
   std::vector<EvalRecord> evaluations;
   std::vector<EvalRecord> training_evaluations;
   std::vector<std::vector<SpectrumRecord>>
-      spectra;                                // measurements, each in the order of the stages
+      spectra;  // measurements, each in the order of the stages
+  std::vector<TableRecord> tables;
   std::string data;                           // the data set's path
   std::map<std::string, std::string> fields;  // of its experiment: "optimizer.learning_rate"
   std::string experiment;                     // experiment.textproto

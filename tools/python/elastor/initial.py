@@ -17,7 +17,7 @@ def initial_rows(random_key, keys, stddev, width):
     ]
     words = _philox(random_key, counter)
     pairs = np.stack([*_normals(words[0], words[1]), *_normals(words[2], words[3])], -1)
-    return (pairs.reshape(len(keys), -1)[:, :width] * stddev).astype(np.float32)
+    return (pairs.reshape(len(keys), 4 * blocks)[:, :width] * stddev).astype(np.float32)
 
 
 def _philox(key, counter):
