@@ -16,6 +16,9 @@
 // 1,023 messages out and 1,023 in per rank (none for empty blocks), and as many connections; the
 // broadcast is 10 steps with at most 10 messages from one rank.
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -681,6 +684,19 @@ class MpiCommunicator final : public Communicator {
 
   static void Print(const std::string& line) {
     std::fprintf(stderr, "elastor: %s\n", line.c_str());
+    LetLauncherRead();
+  }
+
+  // What a launcher has not read from a rank's pipe when the job ends, it may drop.
+  static void LetLauncherRead() {
+    constexpr int kMostMilliseconds = 1000;
+    struct stat error_stream;
+    if (fstat(STDERR_FILENO, &error_stream) != 0 || !S_ISFIFO(error_stream.st_mode)) return;
+    int unread = 0;
+    for (int i = 0; i < kMostMilliseconds; ++i) {
+      if (ioctl(STDERR_FILENO, FIONREAD, &unread) != 0 || unread == 0) return;
+      usleep(1000);
+    }
   }
 
   // Ends the job with a line.
