@@ -165,9 +165,9 @@ TEST(VecMathTest, SlopesAreDerivatives) {
 
 TEST(VecMathTest, LanesDoNotMix) {
   FloatVec x;
-  for (int i = 0; i < 8; ++i) x[i] = 0.7f * static_cast<float>(i - 4);
+  for (int i = 0; i < kLanes<float>; ++i) x[i] = 0.7f * static_cast<float>(i - kLanes<float> / 2);
   const FloatVec all = Gelu(x).value;
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(all[i], Gelu(Broadcast(x[i])).value[0]);
+  for (int i = 0; i < kLanes<float>; ++i) EXPECT_EQ(all[i], Gelu(Broadcast(x[i])).value[0]);
 }
 
 }  // namespace
