@@ -127,7 +127,7 @@ Status IdRoute::ExchangeMessages(Communicator* communicator, bool failed) {
   receive_words_.assign(ranks_, 0);
   if (!failed) {
     for (int r = 0; r < ranks_; ++r) {
-      send_words_[r] = IdMessageWords(layout_->tables(), sent_.OfRank(r), HasMasks(rank_));
+      send_words_[r] = MessageWords(sent_, r, HasMasks(rank_));
     }
   }
   ELASTOR_RETURN_IF_ERROR(communicator->AllToAll(Phase::kIdExchange, send_words_.data(),
@@ -140,6 +140,10 @@ Status IdRoute::ExchangeMessages(Communicator* communicator, bool failed) {
   receive_words_[rank_] = 0;
   return communicator->AllToAllV(Phase::kIdExchange, words_.data(), InBytes(send_words_),
                                  words_.data() + received_at, InBytes(receive_words_));
+}
+
+int64_t IdRoute::MessageWords(const Lists& lists, int rank, bool has_masks) const {
+  return layout_->tables() + lists.OfRank(rank) * (has_masks ? 2 : 1);
 }
 
 int64_t IdRoute::WriteMessages() {
@@ -218,7 +222,10 @@ StatusOr<RouteDemand> IdRoute::Count(const SparseBatch& batch, ThreadPool* pool)
   const std::vector<int64_t> keys = sent_.counts();
   const std::vector<int64_t> none(keys.size(), 0);
   RouteDemand demand;
-  for (int r = 0; r < ranks_; ++r) demand.keys.push_back(sent_.OfRank(r));
+  for (int r = 0; r < ranks_; ++r) {
+    demand.keys.push_back(sent_.OfRank(r));
+    demand.words.push_back(MessageWords(sent_, r, HasMasks(rank_)));
+  }
   demand.row_elements = PlaceRows(*layout_, *plan_, rank_, none, keys).exchange.receive;
   demand.gradient_elements =
       PlaceGradients(*layout_, *plan_, rank_, SentVectors(), none).exchange.send;

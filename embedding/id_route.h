@@ -111,6 +111,8 @@ class IdRoute {
   Status ExchangeMessages(Communicator* communicator, bool failed);
   void MakeLists();
   void MakeNodeMasks();
+  // Returns the length in words of a message whose list is that of `rank`.
+  int64_t MessageWords(const Lists& lists, int rank, bool has_masks) const;
   int64_t WriteMessages();
   void ReadLists();
   void NumberOwnedKeys();

@@ -121,7 +121,6 @@ StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t b
   step.shape = {.ranks = ranks,
                 .leaves = leaves,
                 .buckets = {buckets.begin(), buckets.end()},
-                .tables = layout.tables(),
                 .overlap = step.options.overlap,
                 .sample_weights = step.options.sample_weights};
   step.gpus = machine_->gpus();

@@ -84,9 +84,9 @@ struct StepShape {
   int ranks = 1;
   int64_t leaves = 0;          // V
   std::vector<Range> buckets;  // of the dense parameters
-  int64_t tables = 0;
   bool overlap = false;
   bool sample_weights = false;
+  int64_t scalar_words = kScalarWords;
   int64_t element_bytes = sizeof(float);
 };
 

@@ -370,7 +370,6 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
   const StepShape shape = {.ranks = spread.ranks,
                            .leaves = training.leaves,
                            .buckets = {buckets.begin(), buckets.end()},
-                           .tables = layout.tables(),
                            .overlap = spread.overlap,
                            .sample_weights = training.weight != nullptr};
   std::vector<BatchDemand> demands;
