@@ -32,21 +32,12 @@ struct VectorExchange {
 // What a rank's batch asks of the ranks, by rank, this one included.
 struct RouteDemand {
   std::vector<int64_t> keys;               // on the list to each rank
-  std::vector<int64_t> count_words;        // behind them, of tables whose rules count; empty: none
+  std::vector<int64_t> words;              // of 8 bytes, of the message with the list
   std::vector<int64_t> row_elements;       // that come from each rank
   std::vector<int64_t> gradient_elements;  // that go to each rank
   int64_t unique_ids = 0;
   int64_t occurrences = 0;
 };
-
-// Returns the length of a list's message without counts, in words of 8 bytes. masks: whether the requester's
-// leaves are several nodes.
-inline int64_t IdMessageWords(int64_t tables, int64_t keys, bool masks) {
-  return tables + keys * (masks ? 2 : 1);
-}
-
-// What a keyed table adds to the scalars of a step (ShardedEmbedding::CountKeyedRows).
-inline constexpr int64_t kKeyedTableCounts = 3;
 
 // Rows on their way to the ranks that asked for them. The kept part is empty: a rank uses its own
 // rows in place, and every rank has the rows of replicated tables.

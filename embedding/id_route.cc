@@ -128,8 +128,7 @@ Status IdRoute::ExchangeMessages(Communicator* communicator, bool failed) {
   receive_words_.assign(ranks_, 0);
   if (!failed) {
     for (int r = 0; r < ranks_; ++r) {
-      send_words_[r] =
-          IdMessageWords(layout_->tables(), sent_.OfRank(r), HasMasks(rank_)) + CountWordsTo(r);
+      send_words_[r] = MessageWords(sent_, r, HasMasks(rank_));
     }
   }
   ELASTOR_RETURN_IF_ERROR(communicator->AllToAll(Phase::kIdExchange, send_words_.data(),
@@ -183,10 +182,10 @@ int64_t IdRoute::WriteMessages() {
   return sent + kept;
 }
 
-int64_t IdRoute::CountWordsTo(int rank) const {
-  int64_t words = 0;
+int64_t IdRoute::MessageWords(const Lists& lists, int rank, bool has_masks) const {
+  int64_t words = layout_->tables() + lists.OfRank(rank) * (has_masks ? 2 : 1);
   for (int64_t t = 0; t < layout_->tables(); ++t) {
-    if (Counts(t)) words += CountWords(sent_.count(rank, t));
+    if (Counts(t)) words += CountWords(lists.count(rank, t));
   }
   return words;
 }
@@ -257,7 +256,7 @@ StatusOr<RouteDemand> IdRoute::Count(const SparseBatch& batch, ThreadPool* pool)
   RouteDemand demand;
   for (int r = 0; r < ranks_; ++r) {
     demand.keys.push_back(sent_.OfRank(r));
-    demand.count_words.push_back(CountWordsTo(r));
+    demand.words.push_back(MessageWords(sent_, r, HasMasks(rank_)));
   }
   demand.row_elements = PlaceRows(*layout_, *plan_, rank_, none, keys).exchange.receive;
   demand.gradient_elements =

@@ -114,6 +114,8 @@ class IdRoute {
   Status ExchangeMessages(Communicator* communicator, bool failed);
   void MakeLists();
   void MakeNodeMasks();
+  // Returns the length in words of a message whose list is that of `rank`.
+  int64_t MessageWords(const Lists& lists, int rank, bool has_masks) const;
   int64_t WriteMessages();
   void ReadLists();
   void NumberOwnedKeys();
@@ -133,8 +135,6 @@ class IdRoute {
   bool HasMasks(int requester) const { return canonical_nodes_[requester].size() > 1; }
   bool Counts(int64_t table) const { return layout_->table(table).rules.counts(); }
   static int64_t CountWords(int64_t keys) { return (keys + 1) / 2; }
-  // Returns the words of counts in the message to `rank`.
-  int64_t CountWordsTo(int rank) const;
   // Returns where the counts of `table` begin in the message from `requester`.
   const int64_t* CountsFrom(int requester, int64_t table) const;
 

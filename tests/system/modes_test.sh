@@ -440,7 +440,8 @@ for count in all_messages_sent all_bytes_sent rank0_messages_sent rank0_bytes_se
     "$(awk -F'[:,]' -v field="\"$count\"" '/"work"/ { training = /"training"/ } training && $1 ~ field { sum += $2 } END { print sum }' step/summary.json)" \
     "$(sed --quiet "s/^ *\"$count\": \([0-9]*\),*/\1/p" prediction.json)"
 done
-"${describe[@]}" --ranks=4 --ranks_per_host=4 --scaling | grep --quiet '^      4 ' || fail 'no scaling'
+"${describe[@]}" --ranks=4 --ranks_per_host=4 --scaling --output_dir=scaling | grep --quiet '^      4 ' || fail 'no scaling'
+grep --quiet 'weak scaling' scaling/scaling.svg || fail 'no picture of scaling'
 expect_line 2 'no other_host; 3 ranks need 3 hosts' "${describe[@]}" --ranks=3 --ranks_per_host=1
 expect_line 2 '16 cannot be spread over 32 ranks' "${describe[@]}" --ranks=32
 expect_line 2 'nowhere: open: No such file' "${describe[@]}" --machine=nowhere

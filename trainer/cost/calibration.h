@@ -11,10 +11,10 @@ namespace elastor {
 class Experiment;
 class Machine;
 
-// Measures the machine that this job runs on: rank 0 the kernels of the model's own graph and the
-// other pieces of a step on one unit while the other ranks wait, then all pairs of rank 0 the
-// messages. Takes some twenty seconds. Every rank returns rank 0's machine. User error, the same on
-// all ranks, if the data cannot be read. Collective.
+// Measures the machine that this job runs on. Rank 0 measures the kernels of the model's own graph
+// and the other pieces of a step on one unit, while the other ranks wait. Then it exchanges
+// messages with a rank of its host, and with one of another host. Every rank returns rank 0's
+// machine. User error, the same on all ranks, if the data cannot be read. Collective.
 StatusOr<Machine> Calibrate(const Experiment& experiment, const ResolvedModel& model,
                             const Dataset& dataset, Communicator* communicator);
 

@@ -18,7 +18,7 @@ class Piece;
 // Reads a machine (configs/proto/machine.proto). User error in one line that names file and field.
 StatusOr<Machine> ReadMachine(const std::string& path);
 
-// Returns the name of a node's kernel, by kind and shapes: "linear 15x26x26 390:15x26".
+// Returns the name of a node's kernel, by kind and shapes: "linear 15x26x52 15x26 : 15x52 : 15x26".
 std::string KernelName(const Graph& graph, int node);
 
 // Seconds of one pass of a model over some rows.

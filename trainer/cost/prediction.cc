@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/process/build_info.h"
+#include "core/report/chart.h"
 #include "trainer/cost/step_program.h"
 #include "trainer/experiment/make_options.h"
 
@@ -120,9 +121,9 @@ StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t b
   step.shape = {.ranks = ranks,
                 .leaves = leaves,
                 .buckets = {buckets.begin(), buckets.end()},
-                .tables = layout.tables(),
                 .overlap = step.options.overlap,
-                .sample_weights = step.options.sample_weights};
+                .sample_weights = step.options.sample_weights,
+                .scalar_words = ScalarWords(model_->tables)};
   step.gpus = machine_->gpus();
   step.threads = threads;
   step.width = TableWidth(*experiment_);
@@ -208,31 +209,57 @@ StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment
   return json;
 }
 
-StatusOr<std::string> ScalingTable(Predictor* predictor, const Experiment& experiment, int ranks,
-                                   int ranks_per_host) {
-  std::string text =
-      "  ranks     batch   step (ms)    samples/s  of linear  exposed  messages a rank\n";
+StatusOr<Scaling> PredictScaling(Predictor* predictor, const Experiment& experiment, int ranks,
+                                 int ranks_per_host) {
   const int64_t whole = experiment.training().batch_size();
+  Scaling scaling;
   for (const bool weak : {false, true}) {
-    text += weak ? "weak scaling: the batch grows with the ranks\n"
-                 : "strong scaling: the whole batch\n";
-    double first_rate = 0;
     for (int n = 1;; n = std::min(2 * n, ranks)) {
       const int64_t rows = weak ? std::max<int64_t>(1, whole * n / ranks) : whole;
-      ELASTOR_ASSIGN_OR_RETURN(const Prediction found, predictor->Predict(n, ranks_per_host, rows));
-      const double rate = found.samples_per_s() / n;
-      if (n == 1) first_rate = rate;
-      char line[160];
-      std::snprintf(line, sizeof line, "%7d %9lld %11.3f %12.0f %9.0f %% %6.0f %% %16lld\n", n,
-                    static_cast<long long>(found.batch_rows), found.step_seconds * 1e3,
-                    found.samples_per_s(), 100 * rate / first_rate,
-                    100 * found.exposed_seconds / found.step_seconds,
-                    static_cast<long long>(found.rank0_sent.messages));
-      text += line;
+      ELASTOR_ASSIGN_OR_RETURN(Prediction found, predictor->Predict(n, ranks_per_host, rows));
+      (weak ? scaling.weak : scaling.strong).push_back(found);
       if (n == ranks) break;
     }
   }
+  return scaling;
+}
+
+std::string ScalingTable(const Scaling& scaling) {
+  std::string text =
+      "  ranks     batch   step (ms)    samples/s  of linear  exposed  messages of rank 0\n";
+  for (const auto* lines : {&scaling.strong, &scaling.weak}) {
+    text += lines == &scaling.strong ? "strong scaling: the whole batch\n"
+                                     : "weak scaling: the batch grows with the ranks\n";
+    for (const Prediction& found : *lines) {
+      const double linear = lines->front().samples_per_s() * found.ranks;
+      char line[160];
+      std::snprintf(line, sizeof line, "%7d %9lld %11.3f %12.0f %9.0f %% %6.0f %% %19lld\n",
+                    found.ranks, static_cast<long long>(found.batch_rows), found.step_seconds * 1e3,
+                    found.samples_per_s(), 100 * found.samples_per_s() / linear,
+                    100 * found.exposed_seconds / found.step_seconds,
+                    static_cast<long long>(found.rank0_sent.messages));
+      text += line;
+    }
+  }
   return text;
+}
+
+std::string ScalingPicture(const Scaling& scaling, const std::string& machine) {
+  LineChart chart;
+  chart.title = "Predicted samples/s";
+  chart.subtitle = machine;
+  chart.x = {.title = "ranks", .logarithmic = true};
+  chart.y = {.title = "samples/s", .logarithmic = true, .prefixes = true};
+  const auto add = [&](const std::string& name, const std::vector<Prediction>& lines) {
+    ChartSeries& series = chart.series.emplace_back();
+    series.name = name;
+    for (const Prediction& found : lines) {
+      series.points.push_back({.x = static_cast<double>(found.ranks), .y = found.samples_per_s()});
+    }
+  };
+  add("strong scaling", scaling.strong);
+  add("weak scaling", scaling.weak);
+  return ToSvg(chart);
 }
 
 }  // namespace elastor

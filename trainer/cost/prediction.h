@@ -74,10 +74,16 @@ StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment
                               const Machine& machine, const DatasetInfo& info, int ranks,
                               int ranks_per_host);
 
-// Returns a table for people: 1, 2, 4, ... ranks up to `ranks`, with the whole batch (strong
-// scaling), and with a batch that grows with the ranks and is whole at the last (weak scaling).
-StatusOr<std::string> ScalingTable(Predictor* predictor, const Experiment& experiment, int ranks,
-                                   int ranks_per_host);
+// Predictions for 1, 2, 4, ... ranks up to a number: with the whole batch (strong scaling), and
+// with a batch that grows with the ranks and is whole at the last (weak scaling).
+struct Scaling {
+  std::vector<Prediction> strong, weak;
+};
+StatusOr<Scaling> PredictScaling(Predictor* predictor, const Experiment& experiment, int ranks,
+                                 int ranks_per_host);
+std::string ScalingTable(const Scaling& scaling);  // for people
+// Returns a picture, samples/s over ranks, as the text of an SVG file.
+std::string ScalingPicture(const Scaling& scaling, const std::string& machine);
 
 }  // namespace elastor
 

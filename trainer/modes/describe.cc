@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "configs/proto/machine.pb.h"
+#include "core/base/file.h"
+#include "core/process/claimed_folder.h"
 #include "trainer/cost/machine.h"
 #include "trainer/cost/prediction.h"
 #include "trainer/data/dataset.h"
@@ -16,6 +18,15 @@
 
 namespace elastor {
 namespace {
+
+// Writes scaling.svg into --output_dir.
+Status WritePicture(const std::string& picture) {
+  ELASTOR_ASSIGN_OR_RETURN(ClaimedFolder claimed, ClaimedFolder::Claim(FLAGS_output_dir));
+  ELASTOR_RETURN_IF_ERROR(claimed.CheckIsEmpty("a new directory for scaling.svg"));
+  ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(FLAGS_output_dir + "/scaling.svg", picture));
+  claimed.Keep();
+  return OkStatus();
+}
 
 Status RunDescribe(const ModeCall& call, Communicator& communicator) {
   const Experiment& experiment = call.options.experiment;
@@ -34,7 +45,15 @@ Status RunDescribe(const ModeCall& call, Communicator& communicator) {
     Predictor predictor(&experiment, &machine, &model, &info, dataset.get());
     if (FLAGS_scaling) {
       ELASTOR_ASSIGN_OR_RETURN(
-          text, ScalingTable(&predictor, experiment, FLAGS_ranks, FLAGS_ranks_per_host));
+          const Scaling scaling,
+          PredictScaling(&predictor, experiment, FLAGS_ranks, FLAGS_ranks_per_host));
+      text = ScalingTable(scaling);
+      if (!FLAGS_output_dir.empty()) {
+        const Status written = communicator.rank() == 0
+                                   ? WritePicture(ScalingPicture(scaling, machine.name()))
+                                   : OkStatus();
+        ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, written));
+      }
     } else {
       ELASTOR_ASSIGN_OR_RETURN(
           json["prediction"],
@@ -45,7 +64,8 @@ Status RunDescribe(const ModeCall& call, Communicator& communicator) {
   return PrintOnce(FLAGS_scaling ? text : json.dump(2) + "\n", communicator);
 }
 
-constexpr const char* kDescribeFlags[] = {"machine", "ranks", "ranks_per_host", "rows", "scaling"};
+constexpr const char* kDescribeFlags[] = {"machine",        "output_dir", "ranks",
+                                          "ranks_per_host", "rows",       "scaling"};
 
 }  // namespace
 

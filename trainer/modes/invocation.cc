@@ -115,7 +115,8 @@ Status CheckModeFlags(const Mode& mode) {
     return UserError(StrCat("--max_bad_rows=", FLAGS_max_bad_rows,
                             ": is of raw rows; expected --input beside it"));
   }
-  if (!FLAGS_output_dir.empty() && !mode.writes && !takes(mode, "output_dir")) {
+  const bool draws_nothing = &mode == &kDescribe && !FLAGS_scaling;
+  if (!FLAGS_output_dir.empty() && !mode.writes && (!takes(mode, "output_dir") || draws_nothing)) {
     return UserError(StrCat("--output_dir=", FLAGS_output_dir, ": --mode=", mode.name,
                             " writes no files; expected none"));
   }

@@ -12,19 +12,13 @@ namespace {
 // Collects the calls of one rank.
 class Calls {
  public:
-  Calls(const StepShape& shape, int rank)
-      : shape_(shape), rank_(rank), nodes_(NodesOfRanks(shape.ranks, shape.leaves)) {}
+  Calls(const StepShape& shape, int rank) : shape_(shape), rank_(rank) {}
 
   void RouteIds(const BatchDemand& batch, StepPart part, bool beside) {
     std::vector<int64_t> bytes(shape_.ranks, sizeof(int64_t));
     Add({part, beside, Phase::kIdExchange, CallKind::kAllToAll, -1, bytes});
-    const bool masks = nodes_[rank_].size() > 1;
-    for (int r = 0; r < shape_.ranks; ++r) {
-      const int64_t keys = batch.of_rank[rank_].keys[r];
-      const std::vector<int64_t>& counts = batch.of_rank[rank_].count_words;
-      const int64_t words = IdMessageWords(shape_.tables, keys, masks);
-      bytes[r] = (words + (counts.empty() ? 0 : counts[r])) * sizeof(int64_t);
-    }
+    bytes = batch.of_rank[rank_].words;
+    for (int64_t& words : bytes) words *= sizeof(int64_t);
     Add({part, beside, Phase::kIdExchange, CallKind::kAllToAllV, -1, std::move(bytes)});
     if (!shape_.sample_weights) return;
     Add({part,
@@ -70,7 +64,7 @@ class Calls {
          Phase::kScalars,
          CallKind::kAllReduceSum,
          -1,
-         {(kScalarWords + shape_.keyed_tables * kKeyedTableCounts) * int64_t{sizeof(int64_t)}}});
+         {shape_.scalar_words * static_cast<int64_t>(sizeof(int64_t))}});
   }
 
   void GatherBuckets() {
@@ -93,7 +87,6 @@ class Calls {
 
   const StepShape& shape_;
   const int rank_;
-  const std::vector<std::vector<Range>> nodes_;
   std::vector<StepCall> calls_;
 };
 

@@ -1,10 +1,12 @@
 #ifndef ELASTOR_TRAINER_STEP_STEP_CALLS_H_
 #define ELASTOR_TRAINER_STEP_STEP_CALLS_H_
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collective/call.h"
@@ -13,6 +15,7 @@
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
 #include "embedding/exchange_places.h"
+#include "embedding/table.h"
 
 namespace elastor {
 
@@ -75,6 +78,11 @@ inline constexpr int kRequestBits = 5;
 // and the request bits; counts of keyed tables follow. Weights of samples are one exact sum.
 inline constexpr int kScalarSums = 4;
 inline constexpr int kScalarWords = kScalarSums * ExactSum::kWords + kRequestBits;
+// Returns the words of all of them.
+inline int64_t ScalarWords(std::span<const TableSpec> tables) {
+  constexpr int64_t kKeyedTableCounts = 3;  // ShardedEmbedding::CountKeyedRows
+  return kScalarWords + kKeyedTableCounts * std::ranges::count_if(tables, &TableSpec::keyed);
+}
 inline constexpr int kWeightWords = ExactSum::kWords;
 
 // Returns the dense buckets in the order in which they are reduced: with overlap as they become
@@ -86,10 +94,9 @@ struct StepShape {
   int ranks = 1;
   int64_t leaves = 0;          // V
   std::vector<Range> buckets;  // of the dense parameters
-  int64_t tables = 0;
-  int64_t keyed_tables = 0;  // of them
   bool overlap = false;
   bool sample_weights = false;
+  int64_t scalar_words = kScalarWords;  // ScalarWords
   int64_t element_bytes = sizeof(float);
 };
 

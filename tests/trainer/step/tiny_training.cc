@@ -376,10 +376,9 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
   const StepShape shape = {.ranks = spread.ranks,
                            .leaves = training.leaves,
                            .buckets = {buckets.begin(), buckets.end()},
-                           .tables = layout.tables(),
-                           .keyed_tables = std::ranges::count_if(options.tables, &TableSpec::keyed),
                            .overlap = spread.overlap,
-                           .sample_weights = training.weight != nullptr};
+                           .sample_weights = training.weight != nullptr,
+                           .scalar_words = ScalarWords(options.tables)};
   std::vector<BatchDemand> demands;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     int64_t begin = 0;
