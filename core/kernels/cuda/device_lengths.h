@@ -12,8 +12,8 @@ namespace elastor::cuda {
 struct DeviceLengths {
   const int32_t* lengths = nullptr;  // the length of local row r is lengths[r * sequences]
   int64_t sequences = 1;
-  int64_t count = 1;
   const int32_t* local_row = nullptr;  // by device row; -1: padding, which has none
+  int64_t count = 1;
 
   ELASTOR_HOST_DEVICE int64_t Of(int64_t row) const {
     const int64_t local = local_row[row];
