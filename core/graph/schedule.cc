@@ -251,14 +251,14 @@ class Scheduler {
     }
   }
 
-  // The gradient of `node` is complete; where its layout is not the one that is wanted, it is
-  // copied at the end of what ran before.
+  // The gradient of `node` is complete; where its layout or its place is not the one that is
+  // wanted, it is copied at the end of what ran before.
   void Settle(int node, int step) {
     const BufferView found = gradients_[node];
     CHECK(!found.empty()) << "no gradient of node " << node;
-    if (found.layout == gradient_layouts_[node] || found.shape.tokens == 1 || node == n_ - 1) {
-      return;
-    }
+    const bool fits = found.layout == gradient_layouts_[node] || found.shape.tokens == 1;
+    const bool part = schedule_.buffers[found.buffer].features > found.shape.features();
+    if (node == n_ - 1 || (fits && !(traits_[node].own_doutput && part))) return;
     const BufferView wanted = NewView(found.shape, gradient_layouts_[node], step);
     Use(found, step);
     schedule_.nodes[node + 1].sums.push_back({found, {}, wanted});

@@ -20,9 +20,11 @@ namespace elastor {
 // kSilu is the pointwise aggregated attention of HSTU (Zhai et al. 2024, eq. 2): without a softmax
 // the weights tell how often something was seen, and Tk, not the row's length, divides them.
 //
-// A row may have a length, the number of its keys: the first ones. i sees j where j < length, and
-// where `causal` also j <= i < length: query i then is position i. Weights of unseen keys are
-// exactly 0, whatever finite numbers they hold, and a query that sees no key has y_i = 0.
+// A row may have a length, the number of its keys: the first ones, or with `last_keys` the last
+// ones. i sees these. Where `causal`, query i is key p_i = i + Tk - Tq, and it sees of these the
+// keys j <= p_i, or none if p_i is none of these itself. Weights of unseen keys are exactly 0,
+// whatever finite numbers they hold, and a query that sees no key has y_i = 0. The position bias
+// then is b_{p_i - j}.
 //
 // Dropout acts on the weights: y_i = sum_j mask_ij w_ij v_j, where mask_ij of a head, 0 or 1 / (1 -
 // rate), is the mask of the row's feature (head * Tq + i) * Tk + j (dropout.h).
@@ -43,8 +45,13 @@ struct AttentionShape {
   int64_t width = 0;        // d, of a head
   int64_t value_width = 0;  // dv, of a head
   double scale = 1;
-  bool causal = false;  // then Tq = Tk
+  bool causal = false;     // then Tq <= Tk
+  bool last_keys = false;  // a row with a length has its last keys, not its first
 
+  // Returns p_i where causal, else i.
+  [[gnu::always_inline]] ELASTOR_HOST_DEVICE int64_t position(int64_t query) const {
+    return causal ? query + keys - queries : query;
+  }
   // Returns the number of differences i - j that are seen, from first_difference() on. It is the
   // number of elements of the position bias.
   [[gnu::always_inline]] ELASTOR_HOST_DEVICE int64_t differences() const {
@@ -55,10 +62,10 @@ struct AttentionShape {
   }
 };
 
-// Returns the index of the position bias of (query, key). REQUIRES: not causal, or key <= query.
+// Returns the index of the position bias of (query, key). REQUIRES: not causal, or key <= p_query.
 [[gnu::always_inline]] ELASTOR_HOST_DEVICE inline int64_t DifferenceOf(const AttentionShape& shape,
                                                                        int64_t query, int64_t key) {
-  return query - key - shape.first_difference();
+  return shape.position(query) - key - shape.first_difference();
 }
 
 // q: [rows, Tq h d], k: [rows, Tk h d], v: [rows, Tk h dv], y: [rows, Tq h dv], different memory.

@@ -31,6 +31,7 @@ Value UniMixer(GraphBuilder* graph, const UniMixerConfig& config);
 Value Wukong(GraphBuilder* graph, const WukongConfig& config);
 Value XDeepFm(GraphBuilder* graph, const XDeepFmConfig& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
+Value OneTrans(GraphBuilder* graph, const OneTransConfig& config);
 Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
 Value SharedBottom(GraphBuilder* graph, const SharedBottomConfig& config);
 Value Ple(GraphBuilder* graph, const PleConfig& config);
@@ -48,7 +49,7 @@ inline Activation GateActivation(FeedForwardConfig::Gate gate) {
 }
 
 // Replaces every encoded sequence in the graph's embeddings by its encoder's result, as the model
-// reads them.
+// reads them. With `tokens` it changes nothing: the model takes the positions itself.
 void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config);
 
 // Returns whether the model has a first-order weight for every id and numeric field
@@ -119,6 +120,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return TokenMixerLarge(graph, config.token_mixer_large());
     case ModelConfig::kUniMixer:
       return UniMixer(graph, config.uni_mixer());
+    case ModelConfig::kOneTrans:
+      return OneTrans(graph, config.one_trans());
     case ModelConfig::kWukong:
       return Wukong(graph, config.wukong());
     case ModelConfig::kXDeepFm:

@@ -107,6 +107,7 @@ Value TargetAwareTransformer(GraphBuilder* graph, const BstConfig& config, const
 }  // namespace
 
 void EncodeSequences(GraphBuilder* graph, const SequencesConfig& config) {
+  if (config.has_tokens()) return;
   const FeatureShape& features = graph->features();
   LastSequence last;
   last.fields = features.fields() + features.positions();

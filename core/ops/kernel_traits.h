@@ -45,6 +45,9 @@ struct KernelTraits {
   bool row_major_output = false;
   bool row_major_dinput = false;
   bool row_major_doutput = false;
+  // Used on devices: the output's gradient must be memory of its own, and no part of a larger
+  // gradient (of a concat), since the kernel reads the tokens of all rows as one matrix.
+  bool own_doutput = false;
   // The kernel takes any layout: its inputs get the layout wanted for its output, and its output's
   // gradient has the layout of its output or of its inputs' gradients.
   bool any_layout = false;

@@ -40,7 +40,7 @@ namespace elastor {
 
 // All ops. To register a new op, add its name here.
 using Op =
-    std::variant<AddOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
+    std::variant<AddOp, AppendHistoryOp, AppendTargetOp, AttentionOp, BatchNormOp, BlockTransposeOp,
                  CompressedInteractionOp, ConcatOp, DropoutOp, EmbeddingInputOp,
                  FactorizationPoolOp, GatedFeedForwardOp, GatedSumFeedForwardOp, JointLogitOp,
                  LinearOp, LogitSumOp, MatrixProductOp, MeanLogitOp, MeanPoolOp, MixtureOp,

@@ -33,6 +33,27 @@ struct AppendTargetOp : TargetTokenOp {
 };
 ELASTOR_DECLARE_KERNELS(AppendTargetOp)
 
+// y [T + L, k], a history of all sequences so far: the tokens of z [T, k] and then x_1 .. x_m of x
+// [L, k], all moved to the end, with zeros in front. Inputs: x, and z if `before` = T > 0. The
+// gradients of x and z are their tokens' gradients; those of x behind x_m are 0.
+struct AppendHistoryOp : OpBase {
+  static constexpr const char* kName = "append history";
+  int64_t before = 0;     // T
+  int64_t positions = 0;  // L
+  int64_t width = 0;      // k
+  int64_t sequence = 0;   // its lengths are Pass::lengths[row][sequence] ...
+  int64_t sequences = 1;  // ... of so many
+
+  int64_t tokens() const { return before + positions; }
+  Shape OutputShape(std::span<const Shape> inputs) const {
+    CHECK_EQ(inputs.size(), before > 0 ? 2u : 1u);
+    CHECK_EQ(inputs[0].features(), positions * width);
+    if (before > 0) CHECK_EQ(inputs[1].features(), before * width);
+    return {tokens(), width};
+  }
+};
+ELASTOR_DECLARE_KERNELS(AppendHistoryOp)
+
 // Inputs: E and x [L + 1, k]. Output: [e_1 .. e_n] with the target's token, x_{m+1}, in the place
 // of e_field. The token's gradient is the gradient at that place; the gradients of e_field, of h
 // and of the other tokens are 0.

@@ -23,6 +23,11 @@ Json ModelJson(const TestModel& test_model) {
   const ModelConfig& config = test_model.config;
   Json model;
   for (const SequenceShape& sequence : test_model.features.sequences) {
+    if (config.sequences().has_tokens()) {
+      model["histories"].push_back(
+          {{"name", sequence.name}, {"field", sequence.field}, {"positions", sequence.positions}});
+      continue;
+    }
     Json& encoded = model["sequence"];
     encoded = {{"name", sequence.name},
                {"field", sequence.field},
@@ -52,6 +57,12 @@ Json ModelJson(const TestModel& test_model) {
   if (config.has_token_mixer_large()) {
     model["tokens"] = config.token_mixer_large().tokens();
     model["residual_every"] = config.token_mixer_large().residual_every();
+  }
+  if (config.has_one_trans()) {
+    model["tokens"] = config.one_trans().tokens();
+    model["heads"] = config.one_trans().heads();
+    model["blocks"] = config.one_trans().blocks();
+    model["pyramid_multiple"] = config.one_trans().pyramid_multiple();
   }
   if (config.has_uni_mixer()) {
     model["tokens"] = config.uni_mixer().tokens();

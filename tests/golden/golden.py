@@ -526,6 +526,47 @@ def uni_mixer(w, spec, e):
     return linear(w.under("head"), z.mean(1))
 
 
+def one_trans(w, spec, e, histories):
+    """Row by row: the tokens of its histories [m, k], oldest first, and behind them tokens of the
+    other fields; causal attention, of the histories' tokens fewer and fewer."""
+    logits = []
+    for row, parts in zip(e, histories):
+        h = [mlp(w.under(f"history.{name}"), part, F.silu) for name, part in parts]
+        others = mlp(w.under("tokenizer"), row.flatten(), F.silu).unflatten(0, (spec["tokens"], -1))
+        most = w("history.positions").shape[0] if h else 0
+        h = torch.cat(h) if h else others[:0]
+        if most:
+            h = h + w("history.positions")[most - len(h):]
+        x = torch.cat([h, others])
+        for i in range(spec["blocks"]):
+            left = spec["blocks"] - 1 - i
+            step = spec["pyramid_multiple"]
+            asks = min(most, math.ceil(most * left / (spec["blocks"] - 1) / step) * step) if left else 0
+            x = one_trans_block(w.under(f"block{i}"), spec, x, asks)
+        logits.append(linear(w.under("head"), x[len(x) - spec["tokens"]:].mean(0)))
+    return torch.stack(logits)
+
+
+def one_trans_block(w, spec, x, asks):
+    def maps(part, name, x):
+        shared = len(x) - spec["tokens"]
+        y = torch.einsum("ti,toi->to", x[shared:], part(name + ".weight"))
+        if name + ".bias" in part:
+            y = y + part(name + ".bias")
+        return torch.cat([linear(part.under("history." + name), x[:shared]), y]) if shared else y
+
+    attention, n = w.under("attention"), rms_norm(w.under("attention.norm"), x)
+    first = max(0, len(x) - spec["tokens"] - asks)  # that asks
+    q, k, v = (maps(attention, name, part).unflatten(-1, (spec["heads"], -1)).transpose(0, 1)
+               for name, part in (("query", n[first:]), ("key", n), ("value", n)))
+    scores = q @ k.transpose(1, 2) / math.sqrt(q.shape[-1])
+    later = torch.arange(len(x)) > torch.arange(first, len(x))[:, None]
+    weights = scores.masked_fill(later, -math.inf).softmax(-1)
+    z = x[first:] + linear(attention.under("output"), (weights @ v).transpose(0, 1).flatten(1))
+    ffn = w.under("ffn")
+    return z + maps(ffn, "output", F.silu(maps(ffn, "hidden", rms_norm(ffn.under("norm"), z))))
+
+
 OF_TOKENS = {"token_mixer_large": token_mixer_large, "uni_mixer": uni_mixer, "matrix_thinker": matrix_thinker,
              "transformer": transformer, "vit": vit, "mlp_mixer": mlp_mixer}
 
@@ -559,6 +600,8 @@ class Model(nn.Module):
         fields = torch.cat(parts, 1)  # [B, n, k], or with a first-order weight behind each, k + 1
         if "sequence" in self.spec:
             fields = self.encode(w, fields, bags)
+        if self.spec["kind"] == "one_trans":
+            return one_trans(w, self.spec, *self.histories(w, fields, bags))
         if self.spec["kind"] in OF_FIELDS:
             first_order = fields[..., -1] if self.spec["first_order"] else None
             e = fields[..., :-1] if self.spec["first_order"] else fields
@@ -616,6 +659,18 @@ class Model(nn.Module):
         ]
         place = first + spec["field"]
         return torch.cat([e[:, :place], torch.stack(rows)[:, None], e[:, place + 1 :]], 1)
+
+    def histories(self, w, e, bags):
+        """The fields that are none, and of every row the last L vectors of each that is one."""
+        first, rows, read = e.shape[1] - len(self.fields), [[] for _ in e], set()
+        for history in self.spec.get("histories", []):
+            field = history["field"]
+            read.add(first + field)
+            ids, offsets = bags[field]
+            table = w("embedding/" + self.fields[field]["table"])
+            for row, bag in zip(rows, torch.tensor_split(ids, offsets[1:])):
+                row.append((history["name"], table[bag[-history["positions"]:]]))
+        return e[:, [i for i in range(e.shape[1]) if i not in read]], rows
 
     def target_attention(self, w, spec, h, target):
         """Deep Interest Network: the weighted sum of the positions."""

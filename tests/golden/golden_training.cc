@@ -265,6 +265,23 @@ GoldenCase BstCase() {
   return golden;
 }
 
+GoldenCase OneTransCase(const std::string& name, const std::string& more) {
+  GoldenCase golden = OfFields(
+      name, "one_trans { tokens: 3 token_width: 6 expansion: 2 tokenizer_hidden: 7 " + more, 4.0);
+  golden.float_tolerance = 3e-4;  // as Hstu's
+  return golden;
+}
+
+// The last 2 of the bag's 0 to 3 ids, and the id of "last". Of these 3 tokens 2 ask in the second
+// block.
+GoldenCase OneTransHistories() {
+  GoldenCase golden = OneTransCase(
+      "one_trans_histories",
+      "blocks: 3 heads: 2 history_hidden: [5, 4] pyramid_multiple: 1 } sequences { tokens { } }");
+  golden.model.features.sequences = {{"bag", 2, 0, 2}, {"last", 3, 0, 1}};
+  return golden;
+}
+
 GoldenCase FinalNetCase() {
   GoldenCase golden = OfFields("final_net", "final_net { hidden1: 8 hidden2: [6, 4] }", 0.5);
   golden.model.outputs = 3;
@@ -453,6 +470,8 @@ const std::vector<GoldenCase>& GoldenCases() {
       UniMixerCase("uni_mixer_lite",
                    "uni_mixer { tokens: 4 token_width: 4 blocks: 1 block_width: 2 expansion: 2 "
                    "rank: 2 basis: 3 }"),
+      OneTransCase("one_trans", "heads: 3 }"),
+      OneTransHistories(),
       OfFields("dlrm_dot", "dlrm { bottom_hidden: 6 hidden: [9, 5] }", 0.5),
       OfFields("dlrm_cross",
                "dlrm { interaction: CROSS cross_layers: 2 rank: 3 bottom_hidden: 6 hidden: 8 }",

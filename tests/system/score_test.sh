@@ -288,9 +288,11 @@ export_model batch_norm --set=model.kind=MLP --set=model.mlp.batch_norm=true
 if [[ $python != : ]]; then
   "$prepare" --schema=csv.textproto --input=train.csv --output_dir=csv_data >/dev/null 2>&1
   for encoder in 'mean { }' 'din { softmax: true }' 'din { hidden: [8, 4] }' 'hstu { layers: 2 heads: 2 }' \
-    'bst { heads: 2 layers: 2 }'; do
+    'bst { heads: 2 layers: 2 }' 'tokens { }'; do
+    model='mlp { hidden: 8 }'
+    [[ $encoder == tokens* ]] && model='one_trans { tokens: 3 token_width: 8 heads: 2 }'
     name=${encoder//[^a-z0-9]/}
-    sed "s/^model {.*/model { mlp { hidden: 8 } sequences { fields: 'seen' max_length: 3 $encoder } }/" tiny.textproto \
+    sed "s/^model {.*/model { $model sequences { fields: 'seen' max_length: 3 $encoder } }/" tiny.textproto \
       >sequences.textproto
     "$trainer" --experiment=sequences.textproto --set=embedding.width=4 --set=data.path=csv_data --output_dir=$name \
       --set=embedding.init_stddev=0.3 >train.log 2>&1 || fail "$name: $(cat train.log)"

@@ -162,6 +162,18 @@ Status CheckUniMixer(const UniMixerConfig& model) {
                                   : "0, as rank is 0");
 }
 
+Status CheckOneTrans(const OneTransConfig& model) {
+  const std::string path = "model.one_trans";
+  const int64_t features = int64_t{model.tokens()} * model.token_width();
+  if (features > kMaxTokenFeatures) {
+    return Mistake(path + ".tokens * token_width", std::to_string(features),
+                   StrCat("at most ", kMaxTokenFeatures));
+  }
+  if (model.token_width() % model.heads() == 0) return OkStatus();
+  return Mistake(path + ".heads", std::to_string(model.heads()),
+                 StrCat("a divisor of token_width = ", model.token_width()));
+}
+
 // `width`: of the embeddings.
 Status CheckMatrixThinker(const MatrixThinkerConfig& model, int64_t width) {
   if (width % 2 != 0) {
@@ -196,7 +208,7 @@ Status CheckSequences(const SequencesConfig& sequences, int64_t width) {
                           " model.sequences.fields"));
   }
   if (sequences.encoder_case() == SequencesConfig::ENCODER_NOT_SET) {
-    return Mistake("model.sequences", "no encoder", "mean, din, hstu or bst");
+    return Mistake("model.sequences", "no encoder", "mean, din, hstu, bst or tokens");
   }
   if (sequences.has_bst() && width % sequences.bst().heads() != 0) {
     return Mistake("model.sequences.bst.heads", std::to_string(sequences.bst().heads()),
@@ -216,12 +228,17 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
   if (model.has_sequences()) {
     const int64_t row_width = width + (HasFirstOrder(model) ? 1 : 0);
     ELASTOR_RETURN_IF_ERROR(CheckSequences(model.sequences(), row_width));
+    if (model.sequences().has_tokens() && !model.has_one_trans()) {
+      return Mistake("model.sequences", "tokens",
+                     "mean, din, hstu or bst, as only ONE_TRANS reads tokens");
+    }
   }
   if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
   if (model.has_rank_mixer()) return CheckRankMixer(model.rank_mixer());
   if (model.has_auto_int()) return CheckAutoInt(model.auto_int());
   if (model.has_token_mixer_large()) return CheckTokenMixerLarge(model.token_mixer_large());
   if (model.has_uni_mixer()) return CheckUniMixer(model.uni_mixer());
+  if (model.has_one_trans()) return CheckOneTrans(model.one_trans());
   if (model.has_final_net()) return CheckFinalNet(model.final_net());
   if (model.has_final_mlp()) return CheckFinalMlp(model.final_mlp());
   if (model.has_vit()) return CheckVit(model.vit());

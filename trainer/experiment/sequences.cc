@@ -106,9 +106,11 @@ StatusOr<std::vector<SequenceShape>> FindSequences(const Experiment& experiment,
     if (std::ranges::count(config.fields(), sequence.name) > 1) {
       return UserError("model.sequences.fields: '" + sequence.name + "' twice; expected it once");
     }
-    if (!sequence.pooled) {
+    if (!sequence.pooled && !config.has_tokens()) {
       const std::string target = config.targets().empty() ? "" : config.targets(i);
       ELASTOR_ASSIGN_OR_RETURN(sequence.target, FindTarget(target, sequence.field, data));
+    }
+    if (!sequence.pooled) {
       if (std::ranges::count(experiment.evaluation().slice_by(), sequence.name) > 0) {
         return UserError("evaluation.slice_by: '" + sequence.name +
                          "' is read as a sequence; expected another field, or no " +
@@ -118,6 +120,10 @@ StatusOr<std::vector<SequenceShape>> FindSequences(const Experiment& experiment,
     ELASTOR_ASSIGN_OR_RETURN(sequence.positions,
                              FindLength(config.max_length(), data.categorical[sequence.field]));
     sequences.push_back(std::move(sequence));
+  }
+  if (config.has_tokens() && data.numeric.empty() && sequences.size() == data.categorical.size()) {
+    return UserError(
+        "model.sequences.fields: all fields of the data; expected another field beside them");
   }
   return sequences;
 }

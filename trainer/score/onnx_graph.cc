@@ -38,6 +38,7 @@ class OnnxWriter {
   // The op's ONNX nodes, of which the last one's output is the value.
   StatusOr<std::string> Map(const EmbeddingInputOp& op);
   StatusOr<std::string> Map(const AddOp&) { return Apply("Add", {input(0), input(1)}); }
+  StatusOr<std::string> Map(const AppendHistoryOp& op);
   StatusOr<std::string> Map(const AppendTargetOp& op);
   StatusOr<std::string> Map(const AttentionOp& op);
   StatusOr<std::string> Map(const BatchNormOp&);
@@ -144,10 +145,17 @@ class OnnxWriter {
   std::string OrZero(const std::string& condition, const std::string& yes) {
     return Apply("Where", {condition, yes, Scalar(0)});
   }
-  // Places 0, 1, ... compared with the lengths of a sequence, which are `more` longer: `shape` has
-  // one dimension of `places`, behind that of the rows.
-  std::string Places(const char* compare, int64_t sequence, int64_t more, int64_t places,
-                     const Dimensions& shape);
+  // [N, 1], the lengths of `count` sequences from `sequence` on, together.
+  std::string Length(int64_t sequence, int64_t count = 1);
+  // Numbers first, first + step, ... compared with lengths: `shape` has one dimension of `places`,
+  // as many as there are numbers, behind that of the rows.
+  std::string Places(const char* compare, const std::string& length, int64_t first, int64_t step,
+                     int64_t places, const Dimensions& shape);
+  // 0, 1, ... compared with the lengths of a sequence.
+  std::string Places(const char* compare, int64_t sequence, int64_t places,
+                     const Dimensions& shape) {
+    return Places(compare, Length(sequence), 0, 1, places, shape);
+  }
   // E's vectors [N, fields, width] as features, with `vector` [N, 1, width] in the place of
   // `field`.
   std::string Replaced(const std::string& e, int64_t fields, int64_t field,
@@ -255,12 +263,18 @@ StatusOr<std::string> OnnxWriter::Map(const EmbeddingInputOp& op) {
   return graph_.features().table_features() == 0 ? numeric : Concat(numeric, "embeddings");
 }
 
-std::string OnnxWriter::Places(const char* compare, int64_t sequence, int64_t more, int64_t places,
-                               const Dimensions& shape) {
-  Dimensions numbers(places);
-  std::iota(numbers.begin(), numbers.end(), -more);
-  const std::string length = Apply("Gather", {"lengths", Integers({sequence})});
+std::string OnnxWriter::Length(int64_t sequence, int64_t count) {
+  Dimensions sequences(count);
+  std::iota(sequences.begin(), sequences.end(), sequence);
+  const std::string lengths = Apply("Gather", {"lengths", Integers(sequences)});
   SetInt("axis", 1);
+  return count == 1 ? lengths : Sum(lengths, 1, /*keep=*/true);
+}
+
+std::string OnnxWriter::Places(const char* compare, const std::string& length, int64_t first,
+                               int64_t step, int64_t places, const Dimensions& shape) {
+  Dimensions numbers;
+  for (int64_t i = 0; i < places; ++i) numbers.push_back(first + i * step);
   return Reshape(Apply(compare, {Integers(numbers), length}), shape);
 }
 
@@ -275,14 +289,31 @@ std::string OnnxWriter::Replaced(const std::string& e, int64_t fields, int64_t f
   return Flat(y);
 }
 
+// Products with matrices of 0 and 1: y_t is row t - L + length of [z; x], both of which begin where
+// that is 0.
+StatusOr<std::string> OnnxWriter::Map(const AppendHistoryOp& op) {
+  const std::string length = Reshape(Length(op.sequence), {kRows, 1, 1});
+  const auto moved = [&](int i, int64_t first, int64_t count) {
+    Dimensions lengths;
+    for (int64_t t = 0; t < op.tokens(); ++t) {
+      for (int64_t u = 0; u < count; ++u) lengths.push_back(first + u - t + op.positions);
+    }
+    const std::string is =
+        Apply("Equal", {Reshape(Integers(lengths), {op.tokens(), count}), length});
+    return Apply("MatMul", {OrZero(is, Scalar(1)), Reshape(input(i), {kRows, count, op.width})});
+  };
+  const std::string x = moved(0, op.before, op.positions);
+  return Flat(op.before == 0 ? x : Apply("Add", {x, moved(1, 0, op.before)}));
+}
+
 StatusOr<std::string> OnnxWriter::Map(const AppendTargetOp& op) {
   const int64_t tokens = op.positions + 1;
   const Dimensions mask = {kRows, tokens, 1};
   const std::string e = Reshape(input(0), {kRows, op.fields + op.positions, op.width});
   const std::string history =
       Apply("Pad", {Tokens(e, op.fields, op.fields + op.positions), Integers({0, 0, 0, 0, 1, 0})});
-  const std::string seen = OrZero(Places("Less", op.sequence, 0, tokens, mask), history);
-  return Flat(Apply("Where", {Places("Equal", op.sequence, 0, tokens, mask),
+  const std::string seen = OrZero(Places("Less", op.sequence, tokens, mask), history);
+  return Flat(Apply("Where", {Places("Equal", op.sequence, tokens, mask),
                               Tokens(e, op.target, op.target + 1), seen}));
 }
 
@@ -290,7 +321,7 @@ StatusOr<std::string> OnnxWriter::Map(const ReadTargetOp& op) {
   const int64_t tokens = op.positions + 1;
   const std::string e = Reshape(input(0), {kRows, op.fields + op.positions, op.width});
   const std::string x = Reshape(input(1), {kRows, tokens, op.width});
-  const std::string target = OrZero(Places("Equal", op.sequence, 0, tokens, {kRows, tokens, 1}), x);
+  const std::string target = OrZero(Places("Equal", op.sequence, tokens, {kRows, tokens, 1}), x);
   return Replaced(e, op.fields, op.field, Sum(target, 1, /*keep=*/true));
 }
 
@@ -306,7 +337,7 @@ StatusOr<std::string> OnnxWriter::Map(const TargetAttentionOp& op) {
     if (op.has_bias(i)) y = Apply("Add", {y, Parameter(p++, {out})});
     if (i + 1 < op.layers()) y = Activate(op.activation, y);
   }
-  const std::string there = Places("Less", op.sequence, 0, op.positions, {kRows, op.positions, 1});
+  const std::string there = Places("Less", op.sequence, op.positions, {kRows, op.positions, 1});
   if (op.softmax) {
     y = Apply("Softmax", {Apply("Where", {there, y, Scalar(-FLT_MAX)})});
     SetInt("axis", 1);
@@ -317,12 +348,6 @@ StatusOr<std::string> OnnxWriter::Map(const TargetAttentionOp& op) {
 
 StatusOr<std::string> OnnxWriter::Map(const AttentionOp& op) {
   const AttentionShape& a = op.attention;
-  // Of a language model, whose outputs are no labels.
-  if (a.causal && op.sequence < 0) {
-    return UserError(
-        "--mode=export: the model has causal attention over all tokens, which has no counterpart "
-        "in ONNX");
-  }
   const auto heads = [&](int i, int64_t tokens, int64_t width, const Dimensions& order) {
     return Transpose(Reshape(input(i), {kRows, tokens, a.heads, width}), order);
   };
@@ -333,23 +358,34 @@ StatusOr<std::string> OnnxWriter::Map(const AttentionOp& op) {
   if (op.position_bias) {
     std::vector<float> bias(a.queries * a.keys);
     for (int64_t i = 0; i < a.queries; ++i) {
-      for (int64_t j = 0; j < (a.causal ? i + 1 : a.keys); ++j) {
+      for (int64_t j = 0; j < (a.causal ? a.position(i) + 1 : a.keys); ++j) {
         bias[i * a.keys + j] = parameter(0)[DifferenceOf(a, i, j)];
       }
     }
     scores = Apply("Add", {scores, Floats({a.queries, a.keys}, bias)});
   }
-  std::string sees;
-  if (op.sequence >= 0) {  // a row has its sequence's tokens and the target
-    sees = Places("Less", op.sequence, 1, a.keys, {kRows, 1, 1, a.keys});
-    if (a.causal) {
-      Dimensions places(a.keys);
-      std::iota(places.begin(), places.end(), 0);
-      const std::string earlier =
-          Apply("LessOrEqual", {Integers(places), Reshape(Integers(places), {a.queries, 1})});
-      const std::string asks = Places("Less", op.sequence, 1, a.queries, {kRows, 1, a.queries, 1});
-      sees = Apply("And", {Apply("And", {sees, earlier}), asks});
+  std::vector<std::string> conditions;
+  if (op.sequence >= 0) {  // a row has its sequences' tokens and the others
+    const std::string length = Length(op.sequence, op.read_sequences);
+    const Dimensions of_keys = {kRows, 1, 1, a.keys};
+    conditions.push_back(a.last_keys
+                             ? Places("Less", length, a.keys - 1 - op.others, -1, a.keys, of_keys)
+                             : Places("Less", length, -op.others, 1, a.keys, of_keys));
+    if (a.causal && !a.last_keys) {  // a query asks if it is one of them
+      conditions.push_back(Places("Less", length, a.position(0) - op.others, 1, a.queries,
+                                  {kRows, 1, a.queries, 1}));
     }
+  }
+  if (a.causal) {
+    Dimensions keys(a.keys), queries(a.queries);
+    std::iota(keys.begin(), keys.end(), 0);
+    std::iota(queries.begin(), queries.end(), a.position(0));
+    conditions.push_back(
+        Apply("LessOrEqual", {Integers(keys), Reshape(Integers(queries), {a.queries, 1})}));
+  }
+  std::string sees;
+  for (const std::string& condition : conditions) {
+    sees = sees.empty() ? condition : Apply("And", {sees, condition});
   }
   std::string weights;
   if (a.kind == AttentionKind::kSilu) {

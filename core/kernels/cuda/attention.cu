@@ -94,11 +94,16 @@ template <typename A>
 __device__ void QueryWeights(const AttentionArguments<A>& a, const WarpPlace& at) {
   const AttentionShape& shape = a.shape;
   const auto scale = static_cast<float>(shape.scale);
-  const int64_t length = a.rows.all_keys ? shape.keys : a.rows.lengths.Of(at.row) + 1;
-  const bool sees = !shape.causal || at.token < length;
-  const auto seen = [&](int64_t j) {
-    return sees && j < length && (!shape.causal || j <= at.token);
-  };
+  int64_t length = shape.keys;
+  if (!a.rows.all_keys) {
+    const int64_t given = a.rows.lengths.Of(at.row) + a.rows.others;
+    length = given < length ? given : length;
+  }
+  const int64_t begin = shape.last_keys ? shape.keys - length : 0;
+  const int64_t position = shape.position(at.token);
+  int64_t end = begin + length;
+  if (shape.causal) end = position < end ? position + 1 : 0;
+  const auto seen = [&](int64_t j) { return begin <= j && j < end; };
   const A* q = HeadOf(a.q, at.row, at.token, at.head, shape.width);
   float most = -INFINITY;
   for (int64_t j = at.lane; j < shape.keys; j += kWarp) {
@@ -228,7 +233,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t difference = element % shape.differences() + shape.first_difference();
   float sum = 0;
   for (int64_t line = 0; line < shape.heads * shape.queries; ++line) {
-    const int64_t key = line % shape.queries - difference;
+    const int64_t key = shape.position(line % shape.queries) - difference;
     if (key < 0 || key >= shape.keys) continue;
     sum += gradients[(row * shape.heads * shape.queries + line) * shape.keys + key];
   }

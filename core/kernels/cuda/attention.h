@@ -13,8 +13,9 @@ namespace elastor::cuda {
 
 // The inputs of attention about its rows, beside their tokens.
 struct AttentionRows {
-  bool all_keys = true;   // false: a row's keys are a sequence's positions and then its target
-  DeviceLengths lengths;  // lengths of the sequence
+  bool all_keys = true;   // false: a row's keys are the positions that it has, and `others`
+  DeviceLengths lengths;  // the number of its positions
+  int64_t others = 1;
   DeviceDropout dropout;  // dropout of the weights; there is none if its rate is 0
 };
 

@@ -22,10 +22,45 @@ struct TokenElement {
 };
 
 // Feature `feature` of a row's vector `vector`.
-template <typename A>
-__device__ A& At(const TargetTokenShape& shape, const Activations<A>& view, int64_t row,
-                 int64_t vector, int64_t feature) {
+template <typename AnyShape, typename A>
+__device__ A& At(const AnyShape& shape, const Activations<A>& view, int64_t row, int64_t vector,
+                 int64_t feature) {
   return view.data[row * view.row_stride + vector * shape.width + feature];
+}
+
+// A thread: an element of y.
+template <typename A>
+__global__ void __launch_bounds__(kTokenThreads)
+    AppendHistoryKernel(const HistoryShape shape, const Activations<const A> x,
+                        const Activations<const A> z, const Activations<A> y) {
+  const auto [row, t, f] = TokenElement(y.features, shape.width);
+  if (row >= y.rows) return;
+  const int64_t of_z = t - shape.positions + shape.lengths.Of(row);
+  A value = static_cast<A>(0.0f);
+  if (of_z >= shape.before) {
+    value = At(shape, x, row, of_z - shape.before, f);
+  } else if (of_z >= 0) {
+    value = At(shape, z, row, of_z, f);
+  }
+  At(shape, y, row, t, f) = value;
+}
+
+// A thread: an element of dx and, behind these, of dz.
+template <typename A>
+__global__ void __launch_bounds__(kTokenThreads)
+    AppendHistoryBackwardKernel(const HistoryShape shape, const Activations<const A> dy,
+                                const Activations<A> dx, const Activations<A> dz) {
+  const auto [row, vector, f] = TokenElement(dy.features, shape.width);
+  if (row >= dy.rows) return;
+  const int64_t length = shape.lengths.Of(row);
+  const int64_t moved = shape.positions - length;
+  if (vector >= shape.positions) {
+    const int64_t t = vector - shape.positions;
+    At(shape, dz, row, t, f) = At(shape, dy, row, t + moved, f);
+    return;
+  }
+  At(shape, dx, row, vector, f) =
+      vector < length ? At(shape, dy, row, shape.before + vector + moved, f) : static_cast<A>(0.0f);
 }
 
 // A thread: an element of x.
@@ -93,6 +128,18 @@ void LaunchElements(Stream& stream, int64_t rows, int64_t features, void (*kerne
 }  // namespace
 
 template <typename A>
+void AppendHistory(Stream& stream, const HistoryShape& shape, Activations<const A> x,
+                   Activations<const A> z, Activations<A> y) {
+  LaunchElements(stream, y.rows, y.features, AppendHistoryKernel<A>, shape, x, z, y);
+}
+
+template <typename A>
+void AppendHistoryBackward(Stream& stream, const HistoryShape& shape, Activations<const A> dy,
+                           Activations<A> dx, Activations<A> dz) {
+  LaunchElements(stream, dy.rows, dy.features, AppendHistoryBackwardKernel<A>, shape, dy, dx, dz);
+}
+
+template <typename A>
 void AppendTarget(Stream& stream, const TargetTokenShape& shape, Activations<const A> e,
                   Activations<A> x) {
   LaunchElements(stream, x.rows, x.features, AppendKernel<A>, shape, e, x);
@@ -117,6 +164,8 @@ void ReadTargetBackward(Stream& stream, const TargetTokenShape& shape, Activatio
                  dx);
 }
 
+ELASTOR_INSTANTIATE(AppendHistory, float, BFloat16)
+ELASTOR_INSTANTIATE(AppendHistoryBackward, float, BFloat16)
 ELASTOR_INSTANTIATE(AppendTarget, float, BFloat16)
 ELASTOR_INSTANTIATE(AppendTargetBackward, float, BFloat16)
 ELASTOR_INSTANTIATE(ReadTarget, float, BFloat16)

@@ -20,6 +20,20 @@ struct TargetTokenShape {
   DeviceLengths lengths;
 };
 
+// x [rows, 1, L k], z [rows, 1, T k] (empty if T = 0) and y [rows, 1, (T + L) k].
+struct HistoryShape {
+  int64_t before = 0;     // T
+  int64_t positions = 0;  // L
+  int64_t width = 0;      // k
+  DeviceLengths lengths;
+};
+
+template <typename A>
+void AppendHistory(Stream& stream, const HistoryShape& shape, Activations<const A> x,
+                   Activations<const A> z, Activations<A> y);
+template <typename A>
+void AppendHistoryBackward(Stream& stream, const HistoryShape& shape, Activations<const A> dy,
+                           Activations<A> dx, Activations<A> dz);
 template <typename A>
 void AppendTarget(Stream& stream, const TargetTokenShape& shape, Activations<const A> e,
                   Activations<A> x);

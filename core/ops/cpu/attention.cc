@@ -1,5 +1,7 @@
 #include "core/ops/attention.h"
 
+#include <limits>
+
 #include "core/base/random.h"
 #include "core/kernels/elementwise.h"
 #include "core/ops/cpu/deliver.h"
@@ -64,13 +66,17 @@ class AttentionKernel final : public CpuKernel<T> {
     return slot < 0 ? Panels<T>() : memory.Saved(slot);
   }
 
-  // The row's positions and the target.
+  // The row's positions and the other keys. Attention need not see all positions of a sequence.
   void CountKeys(const Pass<T>& pass, Panels<T> keys) const {
+    constexpr int64_t kAny = std::numeric_limits<int32_t>::max();
     for (const LeafRows& leaf : pass.leaves.leaves()) {
       for (int64_t p = 0; p < leaf.Of(keys).panels(); ++p) {
-        const PanelLengths<T> rows(pass, op_.sequence, op_.sequences, shape_.keys - 1, leaf, p);
         const Panels<T> to = PanelOf(leaf.Of(keys), p);
-        for (int64_t i = 0; i < kPanelRows; ++i) to.At(i, 0) = rows.lengths[i] + 1;
+        for (int64_t i = 0; i < kPanelRows; ++i) to.At(i, 0) = static_cast<T>(op_.others);
+        for (int64_t s = 0; s < op_.read_sequences; ++s) {
+          const PanelLengths<T> rows(pass, op_.sequence + s, op_.sequences, kAny, leaf, p);
+          for (int64_t i = 0; i < kPanelRows; ++i) to.At(i, 0) += rows.lengths[i];
+        }
       }
     }
   }

@@ -14,8 +14,8 @@ Panels<U> Token(const TargetTokenOp& op, Panels<U> x, int64_t t) {
 }
 
 // work(panel of the leaf, its lengths) for every panel of every leaf.
-template <typename T, typename Work>
-void ForEachPanel(const Pass<T>& pass, const TargetTokenOp& op, const Work& work) {
+template <typename T, typename AnyOp, typename Work>
+void ForEachPanel(const Pass<T>& pass, const AnyOp& op, const Work& work) {
   for (const LeafRows& leaf : pass.leaves.leaves()) {
     const int64_t panels = (leaf.rows + kPanelRows - 1) / kPanelRows;
     for (int64_t p = 0; p < panels; ++p) {
@@ -57,7 +57,56 @@ void TargetOf(const PanelLengths<T>& rows, const TargetTokenOp& op, Panels<const
   }
 }
 
+// Token t of a row of a panel = token `of` of that row of `from`, or 0 where the view is empty.
+template <typename T>
+void CopyToken(int64_t row, int64_t width, Panels<const T> from, int64_t of, Panels<T> to,
+               int64_t t) {
+  for (int64_t f = 0; f < width; ++f) {
+    to.At(row, t * width + f) = from.data == nullptr ? T{0} : from.At(row, of * width + f);
+  }
+}
+
+// work(panel of the leaf, row of the panel, its length) for every row.
+template <typename T, typename Work>
+void ForEachRow(const Pass<T>& pass, const AppendHistoryOp& op, const Work& work) {
+  ForEachPanel(pass, op, [&](int64_t p, const PanelLengths<T>& rows) {
+    for (int64_t row = 0; row < kPanelRows; ++row) {
+      work(p, row, static_cast<int64_t>(rows.lengths[row]));
+    }
+  });
+}
+
 }  // namespace
+
+template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const AppendHistoryOp& op, CpuKernelContext*) {
+  const auto forward = [op](const Pass<T>& pass, const ForwardOperands<T>& o) {
+    ForEachRow(pass, op, [&](int64_t p, int64_t row, int64_t length) {
+      for (int64_t t = 0; t < op.tokens(); ++t) {
+        const int64_t of_z = t - op.positions + length;
+        const bool of_x = of_z >= op.before;
+        const Panels<const T> from = of_x        ? PanelOf(o.inputs[0], p)
+                                     : of_z >= 0 ? PanelOf(o.inputs[1], p)
+                                                 : Panels<const T>();
+        CopyToken<T>(row, op.width, from, of_x ? of_z - op.before : of_z, PanelOf(o.output, p), t);
+      }
+    });
+  };
+  const auto backward = [op](const Pass<T>& pass, const BackwardOperands<T>& o) {
+    ForEachRow(pass, op, [&](int64_t p, int64_t row, int64_t length) {
+      const Panels<const T> dy = PanelOf(o.doutput, p);
+      const int64_t moved = op.positions - length;
+      for (int64_t t = 0; t < op.positions; ++t) {
+        CopyToken<T>(row, op.width, t < length ? dy : Panels<const T>(), op.before + t + moved,
+                     PanelOf(o.dinputs[0], p), t);
+      }
+      for (int64_t t = 0; t < op.before; ++t) {
+        CopyToken<T>(row, op.width, dy, t + moved, PanelOf(o.dinputs[1], p), t);
+      }
+    });
+  };
+  return KernelOf<T>({}, forward, backward);
+}
 
 template <typename T>
 std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const AppendTargetOp& op, CpuKernelContext*) {
@@ -110,6 +159,7 @@ std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const ReadTargetOp& op, CpuKernelCon
   return KernelOf<T>({}, forward, backward);
 }
 
+ELASTOR_INSTANTIATE_CPU_KERNEL(AppendHistoryOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(AppendTargetOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(ReadTargetOp)
 

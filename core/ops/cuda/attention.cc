@@ -77,6 +77,8 @@ class AttentionKernel final : public DeviceKernel<A> {
     AttentionRows rows;
     rows.all_keys = op_.sequence < 0;
     if (!rows.all_keys) rows.lengths = pass.LengthsOf(op_.sequence, op_.sequences);
+    rows.lengths.count = op_.read_sequences;
+    rows.others = op_.others;
     if (pass.training) rows.dropout = pass.Dropout(key_, op_.dropout);
     return rows;
   }

@@ -88,6 +88,7 @@ KernelTraits LinearKernel<A>::traits() const {
   traits.wants_token_major = own();
   traits.row_major_input = !own() || context_->regroups_inputs(op_.tokens);
   traits.row_major_output = traits.row_major_doutput = !own();
+  traits.own_doutput = op_.maps() < op_.tokens && !interleaved();
   // The gradient of one map with one output is an outer product: written in any layout at no cost.
   traits.row_major_dinput =
       own() ? context_->regroups_first_input(op_.tokens) : op_.tokens > 1 || op_.out > 1;

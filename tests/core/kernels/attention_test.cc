@@ -25,8 +25,9 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) {
   const AttentionShape& s = c.shape;
   *out << (s.kind == Kind::kSilu ? "SiLU " : "softmax ") << s.queries << " x " << s.keys
-       << (s.causal ? " causal" : "") << (c.lengths ? " lengths" : "")
-       << (c.position_bias ? " bias" : "") << (c.dropout > 0 ? " dropout" : "");
+       << (s.causal ? " causal" : "") << (s.last_keys ? " last" : "")
+       << (c.lengths ? " lengths" : "") << (c.position_bias ? " bias" : "")
+       << (c.dropout > 0 ? " dropout" : "");
 }
 
 std::vector<Case> Cases() {
@@ -49,6 +50,11 @@ std::vector<Case> Cases() {
     cases.push_back({shape(kind, 53, 53, true), true, true});
     cases.push_back({shape(kind, 7, 9, false), true, false, 0.25});
     cases.push_back({shape(kind, 27, 27, true), false, true, 0.5});
+    cases.push_back({shape(kind, 5, 14, true), true, true});
+    cases.push_back({shape(kind, 9, 31, true), true, true, 0.25});
+    cases.back().shape.last_keys = true;
+    cases.push_back({shape(kind, 3, 11, false), true, true});
+    cases.back().shape.last_keys = true;
     cases.push_back({shape(kind, 26, 26, true), false, true});
   }
   cases.back().shape.heads = 1;
@@ -105,7 +111,8 @@ struct Run {
       // 0, all of them and more; in the second panel at most a third.
       lengths.view().At(row, 0) = static_cast<T>(row < kPanelRows ? (row * 5) % (shape.keys + 2)
                                                                   : row % (shape.keys / 3 + 1));
-      for (int64_t j = Length(row); j < shape.keys; ++j) {
+      for (int64_t j = 0; j < shape.keys; ++j) {
+        if (FirstKey(row) <= j && j < FirstKey(row) + Length(row)) continue;
         for (auto* tokens : {&k, &v}) {
           const int64_t width = tokens->view().features / shape.keys;
           for (int64_t f = 0; f < width; ++f) tokens->view().At(row, j * width + f) = kPoison;
@@ -118,6 +125,7 @@ struct Run {
     if (!with_lengths) return shape.keys;
     return std::min(static_cast<int64_t>(lengths.view().At(row, 0)), shape.keys);
   }
+  int64_t FirstKey(int64_t row) { return shape.last_keys ? shape.keys - Length(row) : 0; }
   T Mask(int64_t row, int64_t head, int64_t query, int64_t key) const {
     const int64_t feature = (head * shape.queries + query) * shape.keys + key;
     const auto epoch_row = static_cast<uint64_t>(dropout.first_row + row);
@@ -155,16 +163,20 @@ struct Reference {
     dbias.resize(s.differences());
     for (int64_t h = 0; h < s.heads; ++h) {
       for (int64_t i = 0; i < s.queries; ++i) {
-        int64_t seen = run->Length(row);
-        if (s.causal) seen = i < seen ? i + 1 : 0;
+        const int64_t begin = run->FirstKey(row);
+        int64_t end = begin + run->Length(row);
+        const int64_t position = i + s.keys - s.queries;
+        if (s.causal) end = begin <= position && position < end ? position + 1 : begin;
+        const int64_t seen = end - begin;
         std::vector<T> weights(seen), slopes(seen), gradients(seen);
-        for (int64_t j = 0; j < seen; ++j) {
+        for (int64_t n = 0; n < seen; ++n) {
+          const int64_t j = begin + n;
           T dot = 0;
           for (int64_t f = 0; f < d; ++f) {
             dot = std::fma(at(run->q, i, h, d, f), at(run->k, j, h, d, f), dot);
           }
-          weights[j] = dot * static_cast<T>(s.scale);
-          if (run->with_bias) weights[j] += run->bias[DifferenceOf(s, i, j)];
+          weights[n] = dot * static_cast<T>(s.scale);
+          if (run->with_bias) weights[n] += run->bias[DifferenceOf(s, i, j)];
         }
         if (s.kind == Kind::kSilu) {
           const T share = T(1) / static_cast<T>(s.keys);
@@ -180,19 +192,21 @@ struct Reference {
           for (T& w : weights) w *= T(1) / sum;
           slopes = weights;
         }
-        for (int64_t j = 0; j < seen; ++j) weights[j] *= run->Mask(row, h, i, j);
+        for (int64_t n = 0; n < seen; ++n) weights[n] *= run->Mask(row, h, i, begin + n);
         T along = 0;
-        for (int64_t j = 0; j < seen; ++j) {
+        for (int64_t n = 0; n < seen; ++n) {
+          const int64_t j = begin + n;
           for (int64_t f = 0; f < e; ++f) {
-            gradients[j] = std::fma(at(run->dy, i, h, e, f), at(run->v, j, h, e, f), gradients[j]);
+            gradients[n] = std::fma(at(run->dy, i, h, e, f), at(run->v, j, h, e, f), gradients[n]);
           }
-          gradients[j] = gradients[j] * run->Mask(row, h, i, j);
-          if (s.kind == Kind::kSoftmax) along = std::fma(slopes[j], gradients[j], along);
+          gradients[n] = gradients[n] * run->Mask(row, h, i, j);
+          if (s.kind == Kind::kSoftmax) along = std::fma(slopes[n], gradients[n], along);
         }
-        for (int64_t j = 0; j < seen; ++j) {
-          gradients[j] = slopes[j] * (gradients[j] - along);
-          dbias[DifferenceOf(s, i, j)] += gradients[j];
-          gradients[j] *= static_cast<T>(s.scale);
+        for (int64_t n = 0; n < seen; ++n) {
+          const int64_t j = begin + n;
+          gradients[n] = slopes[n] * (gradients[n] - along);
+          dbias[DifferenceOf(s, i, j)] += gradients[n];
+          gradients[n] *= static_cast<T>(s.scale);
           const auto add = [&](std::vector<T>& sums, int64_t token, int64_t width, T factor,
                                PanelBuffer<T>& x, int64_t other) {
             for (int64_t f = 0; f < width; ++f) {
@@ -200,10 +214,10 @@ struct Reference {
               sum = std::fma(factor, at(x, other, h, width, f), sum);
             }
           };
-          add(y, i, e, weights[j], run->v, j);
-          add(dv, j, e, weights[j], run->dy, i);
-          add(dq, i, d, gradients[j], run->k, j);
-          add(dk, j, d, gradients[j], run->q, i);
+          add(y, i, e, weights[n], run->v, j);
+          add(dv, j, e, weights[n], run->dy, i);
+          add(dq, i, d, gradients[n], run->k, j);
+          add(dk, j, d, gradients[n], run->q, i);
         }
       }
     }

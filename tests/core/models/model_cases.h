@@ -160,6 +160,13 @@ inline std::vector<ModelCase> ModelCases() {
   add("UniMixerLite",
       "uni_mixer { tokens: 3 token_width: 4 blocks: 1 block_width: 2 expansion: 2 rank: 2 basis: 3 "
       "}");
+  add("OneTrans",
+      "one_trans { tokens: 3 token_width: 6 heads: 2 expansion: 1 tokenizer_hidden: 5 }");
+  // Of 5 tokens of histories 5, 4 and none ask.
+  add("OneTransHistories",
+      "one_trans { tokens: 2 token_width: 6 blocks: 3 heads: 1 expansion: 1 tokenizer_hidden: 5 "
+      "history_hidden: 3 pyramid_multiple: 2 } sequences { tokens { } }");
+  cases.back().features.sequences = {{"first", 1, 0, 3}, {"second", 2, 0, 2}};
   const auto labels = [&](const std::string& name, const std::string& text) {
     add(name, text);
     cases.back().outputs = 2;

@@ -295,9 +295,14 @@ TEST(AttentionTest, Gradients) {
         }
       }
     }
-    op.attention.queries = 1;
-    op.attention.causal = false;
     op.dropout = 0;
+    op.attention.queries = 2;
+    for (const bool last : {false, true}) {
+      op.attention.last_keys = last;
+      ExpectGradients(AttentionGraph(op, /*with_lengths=*/true));
+    }
+    op.attention.queries = 1;
+    op.attention.causal = op.attention.last_keys = false;
     ExpectGradients(AttentionGraph(op, /*with_lengths=*/true));
   }
 }
@@ -397,6 +402,58 @@ Graph TargetTokenGraph(int64_t positions, int64_t width,
   const Value outputs[] = {graph.Rows(), x};
   const Value y = graph.Apply(concat, outputs);
   return std::move(graph).Finish(y);
+}
+
+// E has a field and two histories behind it, which become one.
+Graph HistoryGraph(int64_t width) {
+  FeatureShape features = {.categorical_fields = 3, .embedding_width = width};
+  features.sequences = {{"first", 1, 0, 3}, {"second", 2, 0, 2}};
+  GraphBuilder graph(features);
+  const Value e = graph.Rows();
+  SliceOp slice;
+  slice.tokens = 8;
+  slice.width = width;
+  const auto cut = [&](int64_t first, int64_t count) {
+    slice.first_token = first;
+    slice.slice = {count, width};
+    return graph.Apply(slice, e);
+  };
+  graph.SetRows(cut(0, 3));
+  AppendHistoryOp append;
+  append.positions = 3;
+  append.width = width;
+  append.sequences = 2;
+  const Value first = graph.Apply(append, cut(3, 3));
+  append.before = 3;
+  append.positions = 2;
+  append.sequence = 1;
+  const Value both[] = {cut(6, 2), first};
+  const Value history = graph.Apply(append, both);
+  LinearOp scale = LinearOf(5, width, width, Weights::kOwn, {});
+  scale.bias = false;
+  const Value scaled = Linear(&graph, "scale", scale)(history);
+  ConcatOp concat;
+  concat.first_features = 3 * width;
+  const Value outputs[] = {graph.Rows(), scaled};
+  const Value y = graph.Apply(concat, outputs);
+  return std::move(graph).Finish(y);
+}
+
+TEST(AppendHistoryTest, Gradients) { ExpectGradients(HistoryGraph(3)); }
+
+TEST(AppendHistoryTest, ByHand) {
+  const Graph graph = HistoryGraph(1);
+  OpRun run(graph, 3);
+  run.Set("scale.weight", {10, 20, 30, 40, 50});
+  const int32_t lengths[] = {2, 1, 0, 2, 3, 0};
+  run.pass.lengths = lengths;
+  // A field, two empty bags, three positions and two.
+  const Numbers row = {9, 0, 0, 1, 2, 3, 4, 5};
+  Numbers e;
+  for (int i = 0; i < 3; ++i) e.insert(e.end(), row.begin(), row.end());
+  EXPECT_EQ(run.Forward(e), Numbers({9, 0, 0, 0, 0, 30 * 1, 40 * 2, 50 * 4,  //
+                                     9, 0, 0, 0, 0, 0,      40 * 4, 50 * 5,  //
+                                     9, 0, 0, 0, 0, 30 * 1, 40 * 2, 50 * 3}));
 }
 
 TEST(TargetTokenTest, Gradients) {

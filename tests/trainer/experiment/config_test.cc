@@ -231,6 +231,8 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
        "than it"},
       {{"model.kind=UNI_MIXER", "model.block_width=26", "model.rank=2"},
        "model.uni_mixer.basis: 0; expected a positive number, as rank is 2"},
+      {{"model.kind=ONE_TRANS", "model.heads=3"},
+       "model.one_trans.heads: 3; expected a divisor of token_width = 26"},
       {{"model.kind=FINAL_NET", "model.final_net.hidden2=8,7"},
        "model.final_net.hidden2: 7; expected even numbers, as half of a layer's features are "
        "products"},
@@ -340,7 +342,12 @@ TEST(ConfigTest, AMistakenSequenceIsToldInOneLine) {
     return ValidateExperiment(Resolved(overrides)).message();
   };
   EXPECT_EQ(invalid({fields("seen")}),
-            "model.sequences: no encoder; expected mean, din, hstu or bst");
+            "model.sequences: no encoder; expected mean, din, hstu, bst or tokens");
+  Experiment of_mlp = Resolved({fields("seen"), "model.kind=MLP"});
+  of_mlp.mutable_model()->mutable_sequences()->mutable_tokens();
+  EXPECT_EQ(ValidateExperiment(of_mlp).message(),
+            "model.sequences: tokens; expected mean, din, hstu or bst, as only ONE_TRANS reads "
+            "tokens");
   EXPECT_EQ(invalid({"model.sequences.max_length=3"}),
             "model.sequences.fields: empty; expected names of SEQUENCE fields");
   EXPECT_EQ(invalid({fields("seen"), targets("a,b")}),
@@ -523,6 +530,7 @@ TEST(ConfigTest, AWrittenZeroIsTakenOrRefused) {
     if (group == "model.rank_mixer" || group == "model.token_mixer_large") {
       overrides.push_back("model.tokens=13");
     }
+    if (group == "model.one_trans") overrides.push_back("model.token_width=8");
     if (group == "model.uni_mixer") overrides.push_back("model.tokens=16");
     // A head has only its kind's.
     if (path.ends_with("head.probes")) overrides.push_back("model.head.kind=MULTI_PROBE");

@@ -134,7 +134,7 @@ TEST(OverridesTest, MistakesAreToldInOneLineAndChangeNothing) {
        "--set=model=MLP: model is a group of fields; set one of: " + ModelNames() + ", sequences"},
       {"model.sequences.field=x",
        "--set=model.sequences.field=x: SequencesConfig has no field 'field'; it has: fields, "
-       "targets, max_length, mean, din, hstu, bst; did you mean 'fields'?"},
+       "targets, max_length, mean, din, hstu, bst, tokens; did you mean 'fields'?"},
       // Three that people make: a slip of the key, a field of another model, another model's path.
       {"training.bach_size=3",
        "--set=training.bach_size=3: TrainingConfig has no field 'bach_size'; it has: seed, "

@@ -123,22 +123,18 @@ INSTANTIATE_TEST_SUITE_P(
                     "mlp { } sequences { fields: 'seen' din { hidden: 4 softmax: true } }",
                     "mlp { } sequences { fields: 'seen' hstu { layers: 2 } }",
                     "mlp { } sequences { fields: 'seen' bst { } }",
+                    "one_trans { tokens: 4 token_width: 8 }",
+                    "one_trans { blocks: 3 } sequences { fields: 'seen' tokens { } }",
                     "uni_mixer { tokens: 4 token_width: 6 block_width: 3 }",
                     "uni_mixer { tokens: 4 token_width: 6 block_width: 3 rank: 2 basis: 2 }"));
 
 TEST(OnnxRefusalTest, NamesTheOpInOneLine) {
-  GraphBuilder builder({.numeric_fields = 6, .embedding_width = 1});
-  const Value x = builder.Embeddings();
-  const Value all[] = {x, x, x};
-  AttentionOp op;
-  op.attention.queries = op.attention.keys = 3;
-  op.attention.width = op.attention.value_width = 2;
-  op.attention.causal = true;
-  const Value attended = builder.Apply(op, all);
-  const StatusOr<std::string> bytes = Export(std::move(builder).Finish(attended));
+  GraphBuilder builder({.numeric_fields = 6, .embedding_width = 1, .image = {2, 3, 1}});
+  const Value pixels = builder.Embeddings();
+  const StatusOr<std::string> bytes = Export(std::move(builder).Finish(pixels));
   ASSERT_FALSE(bytes.ok());
   EXPECT_EQ(bytes.status().code(), StatusCode::kUser);
-  EXPECT_THAT(bytes.status().message(), HasSubstr("causal attention"));
+  EXPECT_THAT(bytes.status().message(), HasSubstr(PatchInputOp::kName));
 }
 
 }  // namespace

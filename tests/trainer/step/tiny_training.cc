@@ -333,6 +333,8 @@ std::vector<TinyCase> TinyCases() {
   din.features.sequences = {{"bag", 2, 0, 3}};
   TestModel hstu = TinyModel(kTinyHstu);
   hstu.features.sequences = {{"bag", 2, 0, 3}};
+  TestModel one_trans = TinyModel(kTinyOneTrans);
+  one_trans.features.sequences = {{"bag", 2, 0, 3}};
   return {
       {"RankElastorPaperLazyAdam", {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
       {"RankElastorPublicCodeRowWiseAdagrad",
@@ -353,6 +355,7 @@ std::vector<TinyCase> TinyCases() {
       {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
       {"DinLazyAdam", {.model = din}},
       {"HstuAutoIntWideDropout", {.model = hstu, .leaves = 8}},
+      {"OneTransLazyAdam", {.model = one_trans, .leaves = 8}},
       {"XDeepFmAdagrad",
        {.model = TinyModel(kTinyXDeepFm), .sparse = kAdagrad, .dense = kAdagrad, .leaves = 8}},
       {"DcnV2LowRank", {.model = TinyModel(kTinyDcnV2LowRank), .leaves = 8}},

@@ -132,6 +132,9 @@ inline constexpr char kTinyMlp[] = "mlp { hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyHstu[] =
     "auto_int { attention_layers: 1 attention_width: 6 heads: 2 use_wide: true attention_dropout: "
     "0.25 } sequences { hstu { layers: 2 heads: 2 attention_width: 3 linear_width: 4 } }";
+inline constexpr char kTinyOneTrans[] =
+    "one_trans { tokens: 3 token_width: 6 heads: 2 expansion: 2 tokenizer_hidden: 8 "
+    "history_hidden: 5 } sequences { tokens { } }";
 inline constexpr char kTinyMatrixThinker[] =
     "matrix_thinker { layers: 1 iterations: 2 heads: 2 probes: 3 recompute: true dropout: 0.2 }";
 inline constexpr char kTinyMatrixProduct[] =

@@ -22,11 +22,13 @@ struct Lengths {
   Vec<T> lanes;
   int64_t longest;
 
-  ELASTOR_INLINE Lengths(Panels<const T> view, int64_t vector, int64_t keys)
-      : lanes(Broadcast(static_cast<T>(keys))), longest(keys) {
+  // `longest` is the end of the keys that any of the rows has.
+  ELASTOR_INLINE Lengths(Panels<const T> view, int64_t vector, const AttentionShape& shape)
+      : lanes(Broadcast(static_cast<T>(shape.keys))), longest(shape.keys) {
     if (view.data == nullptr) return;
     const Vec<T> given = Load(Line(view, vector, 0));
     lanes = given < lanes ? given : lanes;
+    if (shape.last_keys) return;
     longest = 0;
     for (int i = 0; i < kLanes<T>; ++i) {
       if (lanes[i] > static_cast<T>(longest)) {
@@ -47,9 +49,9 @@ struct Block {
   ELASTOR_INLINE Block(const AttentionShape& shape, int64_t first, int64_t longest)
       : first_query(first),
         queries(Least(kAttentionQueries, shape.queries - first)),
-        keys(shape.causal && first >= longest ? 0
-             : shape.causal                   ? Least(longest, first + queries)
-                                              : longest) {}
+        keys(shape.causal && shape.position(first) >= longest ? 0
+             : shape.causal ? Least(longest, shape.position(first) + queries)
+                            : longest) {}
 };
 
 // Turns the products q . k of a block into weights and, for kSilu, receives their derivatives by
@@ -63,19 +65,24 @@ void WeightsOf(const AttentionShape& shape, const Block<T>& block, Vec<T> length
   const V share = Broadcast(T(1) / static_cast<T>(shape.keys));
   for (int64_t i = 0; i < block.queries; ++i) {
     const int64_t query = block.first_query + i;
-    V seen = lengths;
+    const int64_t position = shape.position(query);
+    const V keys = Broadcast(static_cast<T>(shape.keys));
+    const V begin = shape.last_keys ? keys - lengths : zero;
+    V end = shape.last_keys ? keys : lengths;
     if (shape.causal) {
-      const V position = Broadcast(static_cast<T>(query));
-      seen = position < lengths ? position + 1 : zero;
+      const V last = Broadcast(static_cast<T>(position));
+      end = last < end ? last + 1 : zero;
     }
     const auto score = [&](int64_t j) [[gnu::always_inline]] {
       const V scaled = Load(weights.At(i, j)) * scale;
       // The bias of a key behind a causal query is of no account.
-      if (position_bias == nullptr || (shape.causal && j > query)) return scaled;
+      if (position_bias == nullptr || (shape.causal && j > position)) return scaled;
       return scaled + Broadcast(position_bias[DifferenceOf(shape, query, j)]);
     };
     const auto if_seen = [&](int64_t j, V value, V otherwise) [[gnu::always_inline]] {
-      return Broadcast(static_cast<T>(j)) < seen ? value : otherwise;
+      const V key = Broadcast(static_cast<T>(j));
+      const V before_end = key < end ? value : otherwise;
+      return shape.last_keys ? (key < begin ? otherwise : before_end) : before_end;
     };
     if (shape.kind == AttentionKind::kSilu) {
       for (int64_t j = 0; j < block.keys; ++j) {
@@ -159,7 +166,7 @@ void ScoreGradients(const AttentionShape& shape, const Block<T>& block, LaneMatr
     }
     for (int64_t j = 0; j < block.keys; ++j) {
       const V d = Load(slopes.At(i, j)) * (Load(gradients.At(i, j)) - along);
-      if (dposition_bias.data != nullptr && !(shape.causal && j > query)) {
+      if (dposition_bias.data != nullptr && !(shape.causal && j > shape.position(query))) {
         T* const sum = Line(dposition_bias, vector, DifferenceOf(shape, query, j));
         Save(sum, Load(sum) + d);
       }
@@ -191,7 +198,7 @@ void Forward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k, 
   const LaneMatrix<T> slopes = Scratch(shape, scratch, 1);
   const LaneMatrix<T> factors = Scratch(shape, scratch, 3);
   for (int64_t vector = 0; vector < q.panels() * kVectorsPerPanel<T>; ++vector) {
-    const Lengths<T> length(lengths, vector, shape.keys);
+    const Lengths<T> length(lengths, vector, shape);
     for (int64_t head = 0; head < shape.heads; ++head) {
       const auto tokens = [&](auto view, int64_t width, int64_t token) [[gnu::always_inline]] {
         return Tokens(view, vector, shape.heads, width, head, token);
@@ -224,7 +231,7 @@ void Backward(const AttentionShape& shape, Panels<const T> q, Panels<const T> k,
   const LaneMatrix<T> gradients = Scratch(shape, scratch, 2);
   const LaneMatrix<T> factors = Scratch(shape, scratch, 3);
   for (int64_t vector = 0; vector < q.panels() * kVectorsPerPanel<T>; ++vector) {
-    const Lengths<T> length(lengths, vector, shape.keys);
+    const Lengths<T> length(lengths, vector, shape);
     for (int64_t f = 0; f < dposition_bias.features; ++f) {
       Save(Line(dposition_bias, vector, f), Vec<T>{});
     }

@@ -55,6 +55,8 @@ const std::map<std::string, Launches>& MostLaunches() {
       {"DcnV2LowRank", {21, 74}},
       {"Wukong", {31, 103}},
       {"XDeepFm", {16, 50}},
+      {"OneTrans", {32, 107}},
+      {"OneTransHistories", {102, 311}},
   };
   return *launches;
 }

@@ -390,6 +390,7 @@ std::vector<Case> Cases() {
     add(name, attention(4, 4, false, false, 0));
     add(name + "OfOneQuery", attention(1, 8, false, true, 0));
     add(name + "Causal", attention(4, 4, true, true, 0));
+    add(name + "OfLastQueries", attention(2, 8, true, true, 0));
     add(name + "Dropout", attention(4, 4, false, false, 0.25));
     add(name + "CausalDropout", attention(4, 4, true, true, 0.5));
   }
