@@ -355,7 +355,6 @@ std::vector<TinyCase> TinyCases() {
       {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
       {"DinLazyAdam", {.model = din}},
       {"HstuAutoIntWideDropout", {.model = hstu, .leaves = 8}},
-      {"OneTransLazyAdam", {.model = one_trans, .leaves = 8}},
       {"XDeepFmAdagrad",
        {.model = TinyModel(kTinyXDeepFm), .sparse = kAdagrad, .dense = kAdagrad, .leaves = 8}},
       {"DcnV2LowRank", {.model = TinyModel(kTinyDcnV2LowRank), .leaves = 8}},
@@ -375,6 +374,7 @@ std::vector<TinyCase> TinyCases() {
       // By SGD: Adam makes their first steps so large that roundings grow.
       {"VitGatedDropout",
        {.model = TinyModel(kTinyVit), .sparse = kSgd, .dense = kSgd, .leaves = 8}},
+      {"OneTrans", {.model = one_trans, .sparse = kSgd, .dense = kSgd, .leaves = 8}},
       {"MlpMixer", {.model = TinyModel(kTinyMlpMixer), .sparse = kSgd, .dense = kSgd, .leaves = 8}},
       {"MmoeTwoLabels", {.model = mmoe, .task = two_of_three, .weight = TinyWeight}},
   };
