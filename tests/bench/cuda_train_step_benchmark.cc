@@ -94,13 +94,10 @@ int Main() {
               static_cast<double>(FLAGS_batch) / median * 1e3, loss);
   const StepTimes& after = (*parts)->step()->times();
   const double per_step_ms = 1e3 / (FLAGS_rounds * FLAGS_batches);
-  std::printf(
-      "lookup_ms=%.4f\ncompute_ms=%.4f\nreduce_ms=%.4f\nroute_gradients_ms=%.4f\n"
-      "scalars_ms=%.4f\nupdate_ms=%.4f\n",
-      (after.lookup - before.lookup) * per_step_ms, (after.compute - before.compute) * per_step_ms,
-      (after.reduce - before.reduce) * per_step_ms,
-      (after.route_gradients - before.route_gradients) * per_step_ms,
-      (after.scalars - before.scalars) * per_step_ms, (after.update - before.update) * per_step_ms);
+  for (int p = static_cast<int>(StepPart::kLookup); p < kStepParts; ++p) {
+    const auto part = static_cast<StepPart>(p);
+    std::printf("%s_ms=%.4f\n", StepPartName(part), (after[part] - before[part]) * per_step_ms);
+  }
   return 0;
 }
 
