@@ -22,7 +22,7 @@ namespace canonical_internal {
 template <typename T>
 inline constexpr T kScale = T(0x1p64);
 template <typename T>
-inline T Unflushed(T flushed, T scaled) {
+ELASTOR_HOST_DEVICE inline T Unflushed(T flushed, T scaled) {
   constexpr T kLeast = std::numeric_limits<T>::min();
   const bool lost = flushed == 0 && std::abs(scaled) >= kLeast * kScale<T>;
   return lost ? std::copysign(kLeast, scaled) : flushed;
@@ -31,12 +31,12 @@ inline T Unflushed(T flushed, T scaled) {
 }  // namespace canonical_internal
 
 template <typename T>
-inline T CanonicalProduct(T a, T b) {
+ELASTOR_HOST_DEVICE inline T CanonicalProduct(T a, T b) {
   using namespace canonical_internal;
   return Unflushed(a * b, a * kScale<T> * b);
 }
 template <typename T>
-inline T CanonicalCast(double value) {
+ELASTOR_HOST_DEVICE inline T CanonicalCast(double value) {
   using namespace canonical_internal;
   if constexpr (sizeof(T) == sizeof(double)) return value;
   return Unflushed(static_cast<T>(value), static_cast<T>(value * 0x1p64));

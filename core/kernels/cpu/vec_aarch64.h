@@ -6,7 +6,7 @@
 #include <cstdint>
 
 // The part of vec.h for aarch64, which includes it: NEON, with the results of vec_x86_64.h, which
-// documents the functions. Maxima and minima are comparisons: fmax treats NaN and zeros otherwise.
+// documents the functions.
 
 namespace elastor {
 inline namespace ELASTOR_ISA {
@@ -44,9 +44,20 @@ ELASTOR_INLINE V MultiplyAdd(V a, V b, V c) {
 
 ELASTOR_INLINE FloatVec Sqrt(FloatVec v) { return vsqrtq_f32(v); }
 ELASTOR_INLINE DoubleVec Sqrt(DoubleVec v) { return vsqrtq_f64(v); }
-ELASTOR_INLINE FloatVec AtLeast(FloatVec bound, FloatVec v) { return bound > v ? bound : v; }
-ELASTOR_INLINE DoubleVec AtLeast(DoubleVec bound, DoubleVec v) { return bound > v ? bound : v; }
-ELASTOR_INLINE FloatVec AtMost(FloatVec bound, FloatVec v) { return bound < v ? bound : v; }
+
+// Maxima and minima choose by a comparison, because fmax treats NaN and zeros otherwise. Where
+// denormals are flushed, x86-64 returns a zero with the sign of a chosen one: so does fmax(v, v).
+ELASTOR_INLINE FloatVec Flushed(FloatVec v) { return vmaxq_f32(v, v); }
+ELASTOR_INLINE DoubleVec Flushed(DoubleVec v) { return vmaxq_f64(v, v); }
+ELASTOR_INLINE FloatVec AtLeast(FloatVec bound, FloatVec v) {
+  return Flushed(bound > v ? bound : v);
+}
+ELASTOR_INLINE DoubleVec AtLeast(DoubleVec bound, DoubleVec v) {
+  return Flushed(bound > v ? bound : v);
+}
+ELASTOR_INLINE FloatVec AtMost(FloatVec bound, FloatVec v) {
+  return Flushed(bound < v ? bound : v);
+}
 
 ELASTOR_INLINE IntVec Bits(FloatVec v) { return reinterpret_cast<IntVec>(v); }
 ELASTOR_INLINE FloatVec FromBits(IntVec v) { return reinterpret_cast<FloatVec>(v); }
@@ -116,8 +127,8 @@ ELASTOR_INLINE bool AnyOf(VecMask mask) { return (mask[0] | mask[1]) != 0; }
 ELASTOR_INLINE DoubleVec Select(VecMask mask, DoubleVec yes, DoubleVec no) {
   return mask ? yes : no;
 }
-ELASTOR_INLINE DoubleVec LargerOf(DoubleVec a, DoubleVec b) { return a > b ? a : b; }
-ELASTOR_INLINE DoubleVec SmallerOf(DoubleVec a, DoubleVec b) { return a < b ? a : b; }
+ELASTOR_INLINE DoubleVec LargerOf(DoubleVec a, DoubleVec b) { return Flushed(a > b ? a : b); }
+ELASTOR_INLINE DoubleVec SmallerOf(DoubleVec a, DoubleVec b) { return Flushed(a < b ? a : b); }
 ELASTOR_INLINE DoubleVec AndBits(DoubleVec x, uint64_t bits) {
   return reinterpret_cast<DoubleVec>(reinterpret_cast<VecMask>(x) & static_cast<int64_t>(bits));
 }

@@ -1,5 +1,6 @@
 #include "core/ops/batch_norm.h"
 
+#include "core/base/canonical_flush.h"
 #include "core/kernels/batch_norm.h"
 #include "core/ops/cpu/kernel.h"
 
@@ -78,7 +79,7 @@ class BatchNormKernel final : public CpuKernel<T> {
   void DeliverStatistic(const Pass<T>& pass, int statistic, const T* values, double factor) const {
     const auto target = pass.sink->Open(statistic);
     for (int64_t f = 0; f < features_; ++f) {
-      const T value = static_cast<T>(values[f] * factor * pass.leaf_share);
+      const T value = CanonicalCast<T>(values[f] * factor * pass.leaf_share);
       target.data[f] = target.store == Store::kAdd ? target.data[f] + value : value;
     }
     pass.sink->Close(statistic);

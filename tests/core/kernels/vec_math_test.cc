@@ -3,8 +3,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
+#include "core/base/floating_point.h"
 #include "gtest/gtest.h"
 
 namespace elastor {
@@ -144,6 +146,47 @@ TEST(VecMathTest, ReluKeepsNan) {
   EXPECT_EQ(ReluAndSlope(Broadcast(3.0f)).value[0], 3.0f);
   EXPECT_EQ(ReluAndSlope(Broadcast(3.0f)).slope[0], 1.0f);
   EXPECT_TRUE(std::isnan(ReluAndSlope(Broadcast(kNan)).value[0]));
+}
+
+// By the rule of x86-64's maxima and minima: denormals count as zeros with their sign, and v is the
+// result where the operands are equal or one is NaN.
+TEST(VecMathTest, MaximaAndMinimaFlushDenormals) {
+  struct Case {
+    uint64_t bound, v, at_least, at_most;
+  };
+  const auto expect = [](const Case& c, auto operand, auto at_least, auto at_most) {
+    using T = decltype(operand);
+    using BitsOfT = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    volatile BitsOfT bound = static_cast<BitsOfT>(c.bound), v = static_cast<BitsOfT>(c.v);
+    FloatingPoint::Set(FloatingPoint::kCanonical);
+    const auto b = Broadcast(std::bit_cast<T>(BitsOfT{bound}));
+    const auto x = Broadcast(std::bit_cast<T>(BitsOfT{v}));
+    volatile BitsOfT larger = std::bit_cast<BitsOfT>(T{at_least(b, x)[0]});
+    volatile BitsOfT smaller = std::bit_cast<BitsOfT>(T{at_most(b, x)[0]});
+    FloatingPoint::Set(FloatingPoint::kDefault);
+    EXPECT_EQ(larger, c.at_least) << std::hex << c.bound << " " << c.v;
+    EXPECT_EQ(smaller, c.at_most) << std::hex << c.bound << " " << c.v;
+  };
+  constexpr uint32_t kMinus = 1u << 31, kOne = 0x3f800000, kNot = 0x7fc00000;  // NaN
+  for (const Case& c :
+       {Case{0, 0x123, 0, 0}, Case{kMinus | kOne, kMinus | 0x123, kMinus, kMinus | kOne},
+        Case{0x123, kMinus, kMinus, kMinus}, Case{kMinus | 0x123, 0, 0, 0},
+        Case{0x123, kMinus | kOne, 0, kMinus | kOne}, Case{kNot, 0x123, 0, 0},
+        Case{0x123, kNot, kNot, kNot}, Case{0x800000, 0x7fffff, 0x800000, 0}}) {
+    expect(
+        c, float{}, [](auto b, auto x) { return AtLeast(b, x); },
+        [](auto b, auto x) { return AtMost(b, x); });
+  }
+  constexpr uint64_t kMinus64 = 1ull << 63, kOne64 = 0x3ffull << 52;
+  for (const Case& c : {Case{0, 0x123, 0, 0}, Case{kMinus64, kMinus64 | 5, kMinus64, kMinus64},
+                        Case{5, kMinus64 | kOne64, 0, kMinus64 | kOne64}}) {
+    expect(
+        c, double{}, [](auto b, auto x) { return AtLeast(b, x); },
+        [](auto b, auto x) { return SmallerOf(b, x); });
+    expect(
+        c, double{}, [](auto b, auto x) { return LargerOf(b, x); },
+        [](auto b, auto x) { return SmallerOf(b, x); });
+  }
 }
 
 // Slopes against central differences, in double.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/floating_point.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
 #include "core/models/attention_layers.h"
@@ -90,9 +91,10 @@ Graph GatedSumFeedForwardGraph(int64_t t, int64_t d, int64_t h, Activation activ
 }
 
 // A pass of a graph over rows, with parameters set by name.
-class OpRun {
+template <typename T>
+class OpRunOf {
  public:
-  OpRun(const Graph& graph, int64_t rows)
+  OpRunOf(const Graph& graph, int64_t rows)
       : graph_(graph),
         executor_(graph),
         workspace_(executor_.workspace_plan(), rows),
@@ -129,21 +131,21 @@ class OpRun {
     return {begin, begin + p.size};
   }
 
-  Pass<double> pass;
+  Pass<T> pass;
 
  private:
   const ParameterInfo& Find(const std::string& name) const {
     return graph_.parameters()[graph_.parameters().Find(name)];
   }
-  static void Fill(Panels<double> view, const Numbers& values) {
+  static void Fill(Panels<T> view, const Numbers& values) {
     ASSERT_EQ(view.rows * view.features, static_cast<int64_t>(values.size()));
     for (int64_t row = 0; row < view.panels() * kPanelRows; ++row) {
       for (int64_t f = 0; f < view.features; ++f) {
-        view.At(row, f) = row < view.rows ? values[row * view.features + f] : 0;
+        view.At(row, f) = row < view.rows ? static_cast<T>(values[row * view.features + f]) : 0;
       }
     }
   }
-  static Numbers Read(Panels<const double> view) {
+  static Numbers Read(Panels<const T> view) {
     Numbers values;
     for (int64_t row = 0; row < view.rows; ++row) {
       for (int64_t f = 0; f < view.features; ++f) values.push_back(view.At(row, f));
@@ -152,11 +154,12 @@ class OpRun {
   }
 
   const Graph& graph_;
-  CpuExecutor<double> executor_;
-  Workspace<double> workspace_;
-  FlatSink<double> sink_;
-  std::vector<double> weights_;
+  CpuExecutor<T> executor_;
+  Workspace<T> workspace_;
+  FlatSink<T> sink_;
+  std::vector<T> weights_;
 };
+using OpRun = OpRunOf<double>;
 
 constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kRelu, Activation::kGelu,
                                        Activation::kSwish, Activation::kTanh};
@@ -599,6 +602,19 @@ TEST(BatchNormTest, DeliversStatistics) {
   run.Backward(dy, Store::kAdd);
   EXPECT_NEAR(run.Gradient("layer.running_mean")[1], kMean, 1e-15);
   EXPECT_NEAR(run.Gradient("layer.running_variance")[1], kVariance, 1e-15);
+}
+
+// Means times the share, beside the least normal number m: m - 2^-153, its negative, and less than
+// m - 2^-151, which is below m when rounded.
+TEST(BatchNormTest, StatisticsUnderflowAsOnX86) {
+  const Graph graph = BatchNormGraph();
+  OpRunOf<float> run(graph, 1);
+  run.pass.leaf_share = 0.5 - 0x1p-28;
+  FloatingPoint::Set(FloatingPoint::kCanonical);
+  run.Forward({0x1p-125, -0x1p-125, 0x1p-125 - 0x1p-149});
+  run.Backward({1, 1, 1});
+  FloatingPoint::Set(FloatingPoint::kDefault);
+  EXPECT_EQ(run.Gradient("layer.running_mean"), (Numbers{0x1p-126, -0x1p-126, 0}));
 }
 
 TEST(BatchNormTest, OneRowHasNoVariance) {
