@@ -1,5 +1,6 @@
 #include "trainer/cost/calibration.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/process/build_info.h"
@@ -319,16 +321,22 @@ class RealSteps {
         tables_(MakeEmbeddingOptions(experiment, dataset.info()), plan, self_.get(), &pool_),
         step_(options, &model.graph, &tables_, self_.get(), &pool_) {}
 
+  // REQUIRES: the data set has at least batch_rows training rows.
   StatusOr<StepMeasurement> Measure(int64_t batch_rows) {
-    constexpr int kBatches = 3;
+    constexpr size_t kBatches = 3;
     constexpr int kRounds = 4;  // rows are made in the first
     BatchSource source(&dataset_, MakeRowOrder(experiment_),
                        {.batch_rows = batch_rows,
                         .leaves = experiment_.parallel().virtual_shards(),
                         .epochs = kBatches,
                         .sequences = model_.graph.features().sequences});
-    std::vector<LocalBatch> batches(std::min<int64_t>(kBatches, source.total_steps()));
-    for (LocalBatch& batch : batches) ELASTOR_RETURN_IF_ERROR(source.Next(&batch));
+    // The last batch of an epoch may have fewer rows: it is not measured.
+    std::vector<LocalBatch> batches;
+    while (batches.size() < kBatches) {
+      LocalBatch batch;
+      ELASTOR_RETURN_IF_ERROR(source.Next(&batch));
+      if (batch.sparse.rows == batch_rows) batches.push_back(std::move(batch));
+    }
     std::array<std::vector<double>, kStepParts> seconds;
     for (int round = 0; round < kRounds; ++round) {
       for (const LocalBatch& batch : batches) {
@@ -394,15 +402,22 @@ double PredictedCompute(const Experiment& experiment, const Machine& machine, co
 // The pieces that real steps show, and how much longer these compute than their kernels.
 Status MeasureSteps(const Experiment& experiment, const ResolvedModel& model,
                     const Dataset& dataset, const Graph& graph, Machine* machine) {
-  constexpr int64_t kSmallBatch = kPassRows;
-  constexpr int64_t kLargeBatch = 16 * kPassRows;
+  ELASTOR_ASSIGN_OR_RETURN(const int64_t rows, TrainingRows(experiment, dataset.info()));
+  if (rows < kPassRows) {
+    return UserError(
+        StrCat("data.path: ", rows, " training rows; a calibration needs at least ", kPassRows));
+  }
+  const int64_t large_batch = std::min(16 * kPassRows, rows);
+  const int64_t small_batch = large_batch / 16;
+  machine->add_source(StrCat("measured, with steps of ", small_batch, " and ", large_batch,
+                             " rows of the data set"));
   ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, model.tables, /*ranks=*/1));
   TrainStepOptions options = MakeTrainStepOptions(experiment, dataset.info());
   options.overlap = false;
-  options.batch_rows = kLargeBatch;
+  options.batch_rows = large_batch;
   RealSteps steps(experiment, model, dataset, &plan, options);
-  ELASTOR_ASSIGN_OR_RETURN(const StepMeasurement small, steps.Measure(kSmallBatch));
-  ELASTOR_ASSIGN_OR_RETURN(const StepMeasurement large, steps.Measure(kLargeBatch));
+  ELASTOR_ASSIGN_OR_RETURN(const StepMeasurement small, steps.Measure(small_batch));
+  ELASTOR_ASSIGN_OR_RETURN(const StepMeasurement large, steps.Measure(large_batch));
   Pieces* const pieces = machine->mutable_pieces();
   const auto parameters = static_cast<double>(std::max<int64_t>(1, graph.parameters().flat_size()));
   const double fold = pieces->fold().each_s() * parameters;
@@ -437,10 +452,18 @@ Status MeasureSteps(const Experiment& experiment, const ResolvedModel& model,
   return OkStatus();
 }
 
+// The cores that this process may use: fewer than the host's if a launcher bound it.
+int OwnCores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  const bool known = sched_getaffinity(0, sizeof cores, &cores) == 0;
+  return std::max(1, known ? CPU_COUNT(&cores) : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 Status MeasureOnOneRank(const Experiment& experiment, const ResolvedModel& model,
                         const Dataset& dataset, Machine* machine) {
   SetCanonicalFloatingPoint();
-  const auto units = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const int units = OwnCores();
   machine->set_name("measured");
   machine->set_build(BuildName());
   machine->set_units_per_host(units);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kElement = sizeof(float);
 
-// Seconds of `rows` rows by measured points, linear between them and beyond the last.
+// Seconds of `rows` rows by measured points, linear between them and beyond the last, where more
+// rows never take less.
 double Interpolate(const google::protobuf::RepeatedField<int64_t>& rows,
                    const google::protobuf::RepeatedField<double>& seconds, double at) {
   const int last = rows.size() - 1;
@@ -28,7 +29,8 @@ double Interpolate(const google::protobuf::RepeatedField<int64_t>& rows,
   while (i < last && static_cast<double>(rows[i]) < at) ++i;
   const auto low = static_cast<double>(rows[i - 1]);
   const double share = (at - low) / (static_cast<double>(rows[i]) - low);
-  return seconds[i - 1] + share * (seconds[i] - seconds[i - 1]);
+  const double found = seconds[i - 1] + share * (seconds[i] - seconds[i - 1]);
+  return share > 1 ? std::max(found, seconds[last]) : found;
 }
 
 Status CheckKernel(const std::string& path, const Kernel& kernel) {

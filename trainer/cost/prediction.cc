@@ -130,6 +130,11 @@ StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t b
   step.ranks_per_host = ranks_per_host;
   const StepProgram program = MakeStepProgram(step, demand, kSteps);
   const SimResult result = Simulate(*machine_, program.job);
+  if (result.endless) {
+    return UserError(StrCat("machine '", machine_->name(), "': steps take more than ",
+                            Format("%g", kLongestJobSeconds),
+                            " seconds; expected larger rates or shorter times in its file"));
+  }
 
   Prediction prediction;
   prediction.ranks = ranks;

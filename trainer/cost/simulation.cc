@@ -57,7 +57,11 @@ class Simulation {
         }
         host_events_.pop();
       }
-      if (call_at == kNever && work_at == kNever) break;
+      if (done_.empty() && host < 0) break;
+      if (!(std::min(call_at, work_at) <= kLongestJobSeconds)) {
+        result_.endless = true;
+        return std::move(result_);
+      }
       if (call_at <= work_at) {
         now_ = call_at;
         const int thread = done_.top().second;
@@ -196,21 +200,25 @@ class Simulation {
     return HostOf(a) == HostOf(b) ? machine_.same_host() : machine_.other_host();
   }
 
-  // Recursive doubling: the last rank to come begins the first step.
+  // The pairs of Mpi (mpi_communicator.cc): recursive doubling among the ranks below the largest
+  // power of two; each rank beyond it gives its values to one of them first, and has the result
+  // last.
   std::vector<double> AllReduce(int c) const {
-    const std::vector<double>& entered = result_.entered[c];
-    const double last = *std::max_element(entered.begin(), entered.end());
-    double seconds = 0;
-    for (int distance = 1; distance < job_.ranks; distance *= 2) {
-      const Link& link = LinkOf(0, std::min(distance, job_.ranks - 1));
-      seconds += link.latency_s() + link.message_s() +
-                 static_cast<double>(CallAt(c).bytes) / link.bytes_per_s();
+    std::vector<double> at = result_.entered[c];
+    const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(job_.ranks)));
+    const auto arrival = [&](int from, int to) {
+      const Link& link = LinkOf(from, to);
+      return std::max(at[from], at[to]) + link.latency_s() + link.message_s() +
+             static_cast<double>(CallAt(c).bytes) / link.bytes_per_s();
+    };
+    for (int r = power; r < job_.ranks; ++r) at[r - power] = arrival(r, r - power);
+    for (int bit = 1; bit < power; bit *= 2) {
+      std::vector<double> next = at;
+      for (int r = 0; r < power; ++r) next[r] = arrival(r ^ bit, r);
+      at.swap(next);
     }
-    // Ranks beyond the largest power of two give and get once more.
-    if (!std::has_single_bit(static_cast<unsigned>(job_.ranks))) {
-      seconds += 2 * LinkOf(0, job_.ranks - 1).latency_s();
-    }
-    return std::vector<double>(job_.ranks, last + seconds);
+    for (int r = power; r < job_.ranks; ++r) at[r] = arrival(r - power, r);
+    return at;
   }
 
   // Seconds that one rank, or one host, is busy with messages of a direction.

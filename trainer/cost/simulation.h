@@ -55,7 +55,11 @@ struct SimResult {
   std::vector<std::vector<double>> marks;    // [rank][mark], seconds from the beginning
   std::vector<std::vector<double>> entered;  // [index of the call][rank]
   std::vector<std::vector<double>> left;
+  bool endless = false;  // beyond kLongestJobSeconds, and cut there
 };
+
+// A job that takes longer is not played to its end: a rate of the machine is no rate.
+inline constexpr double kLongestJobSeconds = 1e9;
 
 // Plays a job to its end. REQUIRES: it has one (threads do not wait for one another in a circle).
 SimResult Simulate(const Machine& machine, const SimJob& job);

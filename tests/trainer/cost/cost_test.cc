@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "collective/call_messages.h"
 #include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/file.h"
@@ -115,6 +117,30 @@ TEST(SimulationTest, AnAllReduceBeginsWithTheLastRank) {
   EXPECT_NEAR(result.left[1][3], 1 + 2 * (2 * 0.2 + 2), 1e-12);
 }
 
+// Rank 0 gets once before it sends its messages, and what it sends last is the result of a rank
+// beyond the power of two: so many rounds.
+TEST(SimulationTest, AnAllReduceOfAnyNumberHasTheRoundsOfTheCommunicator) {
+  for (const int ranks : {3, 5, 6, 7, 9}) {
+    SimJob job = {.ranks = ranks, .ranks_per_host = ranks};
+    job.calls = {{.bytes = 10}};
+    for (int r = 0; r < ranks; ++r) job.threads.push_back({r, {Call(0)}});
+    Machine machine = SlowMachine();
+    machine.mutable_same_host()->set_message_s(0.3);
+    const auto rounds = static_cast<double>(1 + SentInAllReduce(0, ranks, 10).messages);
+    const std::vector<double> left = Simulate(machine, job).left[0];
+    EXPECT_NEAR(*std::ranges::max_element(left), rounds * (0.1 + 0.1 + 0.3), 1e-12) << ranks;
+  }
+}
+
+// Six ranks on hosts of two: ranks 4 and 5 give to 0 and 1, which pair up on their host, then with
+// 2 and 3, and give back. Ten bytes: 0.2 on a host, 2 between hosts.
+TEST(SimulationTest, PairsOfAnAllReduceUseTheirOwnLinks) {
+  SimJob job = {.ranks = 6, .ranks_per_host = 2};
+  job.calls = {{.bytes = 10}};
+  for (int r = 0; r < 6; ++r) job.threads.push_back({r, {Call(0)}});
+  EXPECT_NEAR(Simulate(SlowMachine(), job).left[0][5], 2 + 0.2 + 2 + 2, 1e-12);
+}
+
 constexpr char kExperiment[] =
     "name: 'test' model { mlp { hidden: [512, 400, 360] } } training { batch_size: 2048 } "
     "embedding { width: 8 } parallel { virtual_shards: 16 plan: ROW_WISE } "
@@ -193,6 +219,34 @@ TEST_F(PredictionTest, SaysWhichLinkIsMissing) {
       "-np 2)");
 }
 
+TEST_F(PredictionTest, RefusesTimesThatAreNotFinite) {
+  constexpr char kLine[] =
+      "machine 'slow': steps take more than 1e+09 seconds; expected larger rates or shorter times "
+      "in its file";
+  Machine machine = SlowMachine();
+  machine.set_multiply_adds_per_s(1e-300);
+  EXPECT_EQ(Predict(machine, 2, 64).status().message(), kLine);
+  machine = SlowMachine();
+  machine.mutable_same_host()->set_bytes_per_s(1e-308);
+  EXPECT_EQ(Predict(machine, 2, 64).status().message(), kLine);
+}
+
+// Kernels that get faster towards the last point are not faster beyond it.
+TEST_F(PredictionTest, NoiseAtTheLastPointDoesNotGrow) {
+  Machine machine = SlowMachine();
+  for (int i = 0; i < model_->graph.size(); ++i) {
+    Kernel* const kernel = machine.add_kernel();
+    kernel->set_op(KernelName(model_->graph, i));
+    for (const int64_t rows : {256, 512}) {
+      kernel->add_rows(rows);
+      kernel->add_forward_s(1.0 / static_cast<double>(rows));
+      kernel->add_backward_s(1.0 / static_cast<double>(rows));
+    }
+  }
+  const WorkTimes work(&machine, &model_->graph);
+  EXPECT_NEAR(work.Pass(4096, 1).forward, work.Pass(512, 1).forward, 1e-12);
+}
+
 StatusOr<Machine> ReadText(const std::string& text) {
   const std::string path = testing::TempDir() + "/machine.textproto";
   EXPECT_TRUE(WriteFileAtomically(path, text).ok());
@@ -218,6 +272,10 @@ TEST(MachineTest, MistakesInAFile) {
   EXPECT_EQ(message(std::string(kRates) +
                     "kernel { op: 'x' rows: [16, 16] forward_s: [1, 1] backward_s: [1, 1] }"),
             ": kernel 'x': rows 16 after 16; expected ascending numbers");
+  EXPECT_EQ(message(std::string(kRates) + "pieces { unique_ids { fixed_s: -5 } }"),
+            ": pieces.unique_ids.fixed_s: -5; expected 0 or more");
+  EXPECT_EQ(message(std::string(kRates) + "kernel { op: 'x' rows: 1 forward_s: -1 backward_s: 1 }"),
+            ": kernel 1.forward_s: -1; expected 0 or more");
 }
 
 TEST(MachineTest, EveryCommittedMachineIsOne) {
