@@ -587,7 +587,8 @@ TEST(RowRulesTest, ADuePassComesBeforeTheLimit) {
   RowRules rules = {.policy = RowRules::Policy::kTtlSteps,
                     .capacity = 1000,
                     .evict_every_steps = 1,
-                    .ttl_steps = 1};
+                    .ttl_steps = 1,
+                    .half_life_steps = 1};
   RuledKeys naive(rules);
   int64_t before = 0, after = 0;
   for (int64_t step = 1; step <= kSteps; ++step) {
