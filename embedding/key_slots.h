@@ -32,8 +32,8 @@ class KeySlots {
  public:
   static constexpr uint32_t kNone = 0xffffffff;
 
-  // slots: the most slots that there may be; the process ends with
-  // the line of a lack of memory, naming `what`, when a key needs one more.
+  // slots: the most slots that there may be; the process ends with the line of a lack of memory,
+  // naming `what`, when a key needs one more.
   KeySlots(StoredPartitions partitions, int64_t slots, std::string what);
 
   // Sets slots[i] to the slot of keys[i], or to kNone. Keys and entries are fetched ahead.
@@ -78,6 +78,7 @@ class KeySlots {
 
   // ---- Gone keys, ascending within a partition.
   using Gone = std::map<uint64_t, Digest>;
+  static constexpr int64_t kGoneBytes = 64;  // of memory, of one
   Gone& gone(int64_t number) { return cold_[number].gone; }
   const Gone& gone(int64_t number) const { return cold_[number].gone; }
 

@@ -531,27 +531,24 @@ int64_t OwnedTables<T>::PrimaryKeys(const IdRoute& route, int table) const {
 
 template <typename T>
 void OwnedTables<T>::ForEachScore(
-    int table, int64_t step,
-    const std::function<void(int thread, int64_t key, uint64_t score)>& fn) const {
+    int table, const std::function<void(int thread, int64_t key, uint64_t score)>& fn) const {
   const RowRules& rules = layout_->table(table).rules;
   pool_->Run([&](int thread) {
-    stores_[table].ForEachScore(rules, step, thread, pool_->threads(),
-                                [&](int64_t key, uint64_t score) {
-                                  if (HasPrimary(table, key)) fn(thread, key, score);
-                                });
+    stores_[table].ForEachScore(rules, thread, pool_->threads(), [&](int64_t key, uint64_t score) {
+      if (HasPrimary(table, key)) fn(thread, key, score);
+    });
   });
 }
 
 template <typename T>
-int64_t OwnedTables<T>::RemoveRows(int table, int64_t step,
+int64_t OwnedTables<T>::RemoveRows(int table,
                                    const std::function<bool(int64_t key, uint64_t score)>& leaves) {
   const RowRules& rules = layout_->table(table).rules;
   std::vector<std::vector<int64_t>> keys(pool_->threads());
   pool_->Run([&](int thread) {
-    stores_[table].ForEachScore(rules, step, thread, pool_->threads(),
-                                [&](int64_t key, uint64_t score) {
-                                  if (leaves(key, score)) keys[thread].push_back(key);
-                                });
+    stores_[table].ForEachScore(rules, thread, pool_->threads(), [&](int64_t key, uint64_t score) {
+      if (leaves(key, score)) keys[thread].push_back(key);
+    });
   });
   std::atomic<int64_t> primary = 0;
   pool_->Run([&](int thread) {

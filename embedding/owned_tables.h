@@ -99,12 +99,11 @@ class OwnedTables final : public TouchedRows<T> {
   // Returns how many of the owned keys of a table this rank has the primary replica of.
   int64_t PrimaryKeys(const IdRoute& route, int table) const;
   // Calls fn(thread, key, score) for those rows, on all threads.
-  void ForEachScore(int table, int64_t step,
+  void ForEachScore(int table,
                     const std::function<void(int thread, int64_t key, uint64_t score)>& fn) const;
   // Removes the rows for which leaves(key, score) is true, copies on this rank too. Returns how
   // many of them this rank had the primary replica of.
-  int64_t RemoveRows(int table, int64_t step,
-                     const std::function<bool(int64_t key, uint64_t score)>& leaves);
+  int64_t RemoveRows(int table, const std::function<bool(int64_t key, uint64_t score)>& leaves);
 
  private:
   // The sums of squares of one thread.

@@ -40,12 +40,11 @@ struct Place {
 
 // The last place among the first `count` rows of all ranks.
 template <typename T>
-StatusOr<Place> LastOfFirst(int64_t count, int table, int64_t step, const OwnedTables<T>& tables,
-                            int threads, Communicator* communicator) {
+StatusOr<Place> LastOfFirst(int64_t count, int table, const OwnedTables<T>& tables, int threads,
+                            Communicator* communicator) {
   // Leading digits that are 0 everywhere need no histogram.
   std::vector<uint64_t> seen(threads, 0);
-  tables.ForEachScore(table, step,
-                      [&](int thread, int64_t, uint64_t score) { seen[thread] |= score; });
+  tables.ForEachScore(table, [&](int thread, int64_t, uint64_t score) { seen[thread] |= score; });
   uint64_t bits = 0;
   for (const uint64_t of_thread : seen) bits |= of_thread;
   int64_t width = std::bit_width(bits);
@@ -54,7 +53,7 @@ StatusOr<Place> LastOfFirst(int64_t count, int table, int64_t step, const OwnedT
   for (int d = kWordDigits - static_cast<int>((width + kDigitBits - 1) / kDigitBits);
        d < 2 * kWordDigits; ++d) {
     std::vector<std::vector<int64_t>> parts(threads, std::vector<int64_t>(kDigits, 0));
-    tables.ForEachScore(table, step, [&](int thread, int64_t key, uint64_t score) {
+    tables.ForEachScore(table, [&](int thread, int64_t key, uint64_t score) {
       const Place place = {score, static_cast<uint64_t>(key)};
       if (place.BeginsAs(last, d)) ++parts[thread][place.Digit(d)];
     });
@@ -82,7 +81,7 @@ StatusOr<int64_t> EvictRows(int table, const RowRules& rules, int64_t step, int6
   using Policy = RowRules::Policy;
   int64_t evicted = 0;
   const auto remove = [&](const auto& leaves) {
-    int64_t removed = tables->RemoveRows(table, step, leaves);
+    int64_t removed = tables->RemoveRows(table, leaves);
     ELASTOR_RETURN_IF_ERROR(communicator->AllReduceSum(Phase::kScalars, {&removed, 1}));
     evicted += removed;
     return OkStatus();
@@ -98,8 +97,8 @@ StatusOr<int64_t> EvictRows(int table, const RowRules& rules, int64_t step, int6
   const int64_t surplus = live - evicted - rules.evict_to;
   const bool goes_down = full ? live - evicted > rules.capacity || !by_limit : !by_limit;
   if (!goes_down || surplus <= 0) return evicted;
-  ELASTOR_ASSIGN_OR_RETURN(const Place last, LastOfFirst(surplus, table, step, *tables,
-                                                         tables->threads(), communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const Place last,
+                           LastOfFirst(surplus, table, *tables, tables->threads(), communicator));
   ELASTOR_RETURN_IF_ERROR(remove([&](int64_t key, uint64_t score) {
     return Place{score, static_cast<uint64_t>(key)} <= last;
   }));

@@ -2,12 +2,15 @@
 #define ELASTOR_EMBEDDING_ROW_RULES_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 namespace elastor {
 
 // Which rows of a keyed table stay. A row's *use* is a number of 64 bits that the steps which touch
-// the row change by integer arithmetic alone, so it does not depend on ranks or threads.
+// the row change by integer arithmetic alone, so it does not depend on ranks or threads. It is also
+// the row's score, but with kL2, whose score is the bits of the sum of squared weights: rows with
+// the lowest leave first, and among equals the lowest keys.
 struct RowRules {
   enum class Policy {
     kNone,
@@ -32,21 +35,48 @@ struct RowRules {
   bool counts() const { return policy == Policy::kLfu || policy == Policy::kDecayedLfu; }
 };
 
-// A use of kDecayedLfu: the count when it last changed, in 256ths, above the step then.
-inline constexpr int kStepBits = 32;
-inline constexpr int kCountFraction = 8;
+// A use of kDecayedLfu is a sum of weights, one for each occurrence: an occurrence at step s weighs
+// w(s), which doubles every half_life_steps and follows a line between two multiples of them. So
+// the decayed count at step t is the sum / w(t), and nothing changes while a key does not occur:
+// decaying from a to b and on to c is decaying from a to c, exactly. The order of the uses is that
+// of the decayed counts at any step.
+//
+// The sum is a floating-point number in integers: a mantissa of kMantissaBits, the highest of them
+// set, below its exponent. A step that adds to it changes it by at most 2^-28 of itself more or
+// less than the exact sum. Behind kMostDoublings half-lives, weights double no more.
+inline constexpr int kMantissaBits = 30;
+inline constexpr int kGuardBits = 32;
+inline constexpr uint64_t kMostDoublings = uint64_t{1} << 33;
 
-// Returns a decayed count at `step`: it is halved every half_life_steps, and falls along a line in
-// between.
-inline uint64_t DecayedCount(const RowRules& rules, uint64_t use, int64_t step) {
-  const uint64_t count = use >> kStepBits;
-  const auto then = static_cast<int64_t>(use & 0xffffffff);
-  const int64_t age = std::max<int64_t>(step - then, 0);
-  const int64_t halvings = age / rules.half_life_steps;
-  if (halvings >= 32) return 0;
-  const uint64_t halved = count >> halvings;
-  const auto rest = static_cast<uint64_t>(age % rules.half_life_steps);
-  return halved - halved * rest / (2 * static_cast<uint64_t>(rules.half_life_steps));
+// Returns `use`, of kDecayedLfu, with `count` occurrences of `step` more.
+inline uint64_t DecayedUse(uint64_t use, uint64_t count, int64_t step, int64_t half_life) {
+  if (count == 0) return use;
+  constexpr uint64_t kOne = uint64_t{1} << kMantissaBits;
+  const auto line =
+      static_cast<uint64_t>(static_cast<unsigned __int128>(step % half_life) * kOne / half_life);
+  const uint64_t weight = std::min<uint64_t>(count, 0xffffffff) * (kOne + line);
+  const uint64_t mantissa = use & (kOne - 1);
+  const uint64_t above = use >> kMantissaBits;
+  uint64_t exponent = std::min(static_cast<uint64_t>(step / half_life), kMostDoublings);
+  uint64_t sum = weight;
+  if (above <= exponent) {
+    sum += exponent - above < kMantissaBits ? mantissa >> (exponent - above) : 0;
+  } else if (above - exponent <= kGuardBits) {
+    sum += mantissa << (above - exponent);
+  } else {
+    const uint64_t shift = above - exponent - kGuardBits;
+    sum = (mantissa << kGuardBits) + (shift < 64 ? weight >> shift : 0);
+    exponent = above - kGuardBits;
+  }
+  // The sum has more bits than a mantissa.
+  int beyond = std::bit_width(sum) - kMantissaBits;
+  sum = (sum >> (beyond - 1)) + 1;  // half up
+  sum >>= 1;
+  if (sum == kOne) {
+    sum >>= 1;
+    ++beyond;
+  }
+  return (exponent + static_cast<uint64_t>(beyond)) << kMantissaBits | sum;
 }
 
 // Returns the use of a row after a step in which its key occurred `count` times in the whole batch.
@@ -54,19 +84,11 @@ inline uint64_t UseAfter(const RowRules& rules, uint64_t use, uint64_t count, in
   switch (rules.policy) {
     case RowRules::Policy::kLfu:
       return use + count;
-    case RowRules::Policy::kDecayedLfu: {
-      const uint64_t sum = DecayedCount(rules, use, step) + (count << kCountFraction);
-      return std::min<uint64_t>(sum, 0xffffffff) << kStepBits | static_cast<uint64_t>(step);
-    }
+    case RowRules::Policy::kDecayedLfu:
+      return DecayedUse(use, count, step, rules.half_life_steps);
     default:
       return static_cast<uint64_t>(step);
   }
-}
-
-// Returns the score of a row at `step`: rows with the lowest leave first, and among equals the
-// lowest keys. kL2 takes the bits of the sum of squared weights instead.
-inline uint64_t ScoreOfUse(const RowRules& rules, uint64_t use, int64_t step) {
-  return rules.policy == RowRules::Policy::kDecayedLfu ? DecayedCount(rules, use, step) : use;
 }
 
 }  // namespace elastor

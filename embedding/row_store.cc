@@ -83,7 +83,8 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
       stride_shift_(std::countr_zero(static_cast<uint64_t>(stride_))),
       stride_inverse_(InverseOf(static_cast<uint64_t>(stride_) >> stride_shift_)) {
   if (table.keyed) {
-    rows_ = MostRows(RowBytes(shape_, sizeof(T)));
+    rows_ = MostRows(RowBytes(shape_, sizeof(T)) + record_bytes() + kWordBytes +
+                     (keeps_use_ ? kWordBytes : 0));
     slots_ = std::make_unique<KeySlots>(partitions_, rows_,
                                         "keys of embedding table '" + table.name + "'");
   } else {
@@ -281,14 +282,14 @@ void RowStore<T>::SetUse(const T* row, const T* elements) {
 }
 
 template <typename T>
-void RowStore<T>::ForEachScore(const RowRules& rules, int64_t step, int part, int parts,
+void RowStore<T>::ForEachScore(const RowRules& rules, int part, int parts,
                                const std::function<void(int64_t key, uint64_t score)>& fn) const {
   const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
   ForEachIndex(RowSet::kAll, {words.begin * kWordBits, words.end * kWordBits}, [&](int64_t index) {
     const uint64_t score =
         rules.policy == RowRules::Policy::kL2
             ? std::bit_cast<uint64_t>(static_cast<double>(SumOfSquares(RowAt(index), shape_.width)))
-            : ScoreOfUse(rules, Uses()[index], step);
+            : Uses()[index];
     fn(KeyAt(index), score);
   });
 }

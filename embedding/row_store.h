@@ -101,7 +101,7 @@ class RowStore {
   // Reads the use of a row that Claim returned from kUseElements elements.
   void SetUse(const T* row, const T* elements);
   // Calls fn(key, score) for the rows of part `part` of `parts`.
-  void ForEachScore(const RowRules& rules, int64_t step, int part, int parts,
+  void ForEachScore(const RowRules& rules, int part, int parts,
                     const std::function<void(int64_t key, uint64_t score)>& fn) const;
   // Calls fn(key) for the gone keys of the partitions, in order of (partition, key).
   void ForEachGone(const Range& partitions, const std::function<void(int64_t key)>& fn) const;

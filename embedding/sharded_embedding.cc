@@ -328,15 +328,18 @@ Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> su
                     " keys; raise capacity or lower training.batch_size");
     }
     const bool full = rules.capacity > 0 && keyed.rows > rules.capacity;
-    if (full && !rules.evicts_when_full) {
+    const bool makes_room = full && rules.evicts_when_full;
+    const bool due = rules.evict_every_steps > 0 && step % rules.evict_every_steps == 0;
+    if (makes_room || due) {
+      ELASTOR_ASSIGN_OR_RETURN(
+          keyed.evicted, EvictRows(keyed.table, rules, step, keyed.rows, makes_room, &impl_->tables,
+                                   impl_->communicator));
+      keyed.rows -= keyed.evicted;
+    }
+    if (rules.capacity > 0 && keyed.rows > rules.capacity) {
       return refuse("step " + std::to_string(step) + " needs " + std::to_string(keyed.rows) +
                     "; raise capacity, or set an eviction and on_full: EVICT");
     }
-    const bool due = rules.evict_every_steps > 0 && step % rules.evict_every_steps == 0;
-    if (!full && !due) continue;
-    ELASTOR_ASSIGN_OR_RETURN(keyed.evicted, EvictRows(keyed.table, rules, step, keyed.rows, full,
-                                                      &impl_->tables, impl_->communicator));
-    keyed.rows -= keyed.evicted;
   }
   return OkStatus();
 }

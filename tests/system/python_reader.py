@@ -311,6 +311,9 @@ class ModelTest(unittest.TestCase):
             self.assertEqual(list(whole.tables), ["C1", "C2", "C3"])
             for name, table in whole.tables.items():
                 self.assertEqual(table.keyed, data == "stream")
+                if table.keyed:
+                    with self.assertRaisesRegex(elastor.ElastorError, "expected keys from 0 to 2.64 - 1"):
+                        table.has_rows([2**64])
                 np.testing.assert_array_equal(delta.tables[name].row_ids, table.row_ids)
                 np.testing.assert_array_equal(bits(delta.tables[name].rows), bits(table.rows))
 
@@ -324,7 +327,7 @@ class ModelTest(unittest.TestCase):
         encoder = elastor.fields.IdEncoder(field.fields[0], None)
         self.assertEqual([encoder.encode(text) for text in (b"", b"007", b"-1", b"18446744073709551615")],
                          [0, 7, 2**64 - 1, 2**64 - 1])
-        for text in (b"18446744073709551616", b"-9223372036854775809", b"1.0", b"+1", b"x"):
+        for text in (b"18446744073709551616", b"-9223372036854775809", b"1.0", b"+1", b"x", b"9" * 5000):
             with self.assertRaisesRegex(elastor.fields.BadValue, "expected an integer from -2.63 to 2.64 - 1"):
                 encoder.encode(text)
         rows = elastor.initial.initial_rows(0x0123456789ABCDEF, np.array([0, 1, 2**64 - 1], np.uint64), 1e-4, 6)

@@ -5,6 +5,8 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/load_parts.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
+#include "trainer/experiment/config.h"
+#include "trainer/experiment/make_options.h"
 
 namespace elastor {
 namespace {
@@ -29,6 +31,8 @@ class WarmStarting {
   Status CheckContents() const;
   Status CheckNames() const;
   Status CheckNumbers() const;
+  // A use means what the policy says that counted it.
+  Status CheckUses(const TableSpec& table) const;
   // How a table's ids are encoded otherwise in the model's data; empty: alike, or not known.
   std::string TableDifference(const std::string& table) const;
   bool Selected(const std::string& name) const;
@@ -119,6 +123,20 @@ std::string WarmStarting::TableDifference(const std::string& table) const {
   return "";
 }
 
+Status WarmStarting::CheckUses(const TableSpec& table) const {
+  ELASTOR_ASSIGN_OR_RETURN(const Experiment experiment,
+                           ParseExperiment(stored_.manifest().metadata.experiment,
+                                           stored_.manifest_path() + ": experiment"));
+  const RowRules trained = RulesOf(experiment.embedding(), table.name);
+  if (trained.policy == table.rules.policy &&
+      trained.half_life_steps == table.rules.half_life_steps) {
+    return OkStatus();
+  }
+  return UserError(stored_.manifest_path() + ": table '" + table.name +
+                   "' was trained with another eviction.policy or half_life_steps, which its rows' "
+                   "uses are of; expected the same, or training.warm_start.optimizer_state: false");
+}
+
 Status WarmStarting::Leave(const std::string& why) const {
   if (config_.partial()) return OkStatus();
   return UserError(why + " (training.warm_start.partial leaves it out)");
@@ -168,6 +186,9 @@ Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
   if (contents_ == Contents::kState && stored.columns != expected) {
     return UserError(which + "has columns " + ColumnsText(stored.columns) + "; expected " +
                      ColumnsText(expected) + ", those of the optimizer");
+  }
+  if (contents_ == Contents::kState && table->keeps_use) {
+    ELASTOR_RETURN_IF_ERROR(CheckUses(*table));
   }
   places_.back() = static_cast<int>(table - state_.tables->begin());
   *taken = true;

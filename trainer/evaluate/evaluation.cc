@@ -220,7 +220,7 @@ StatusOr<std::vector<MetricValues>> Evaluation::Measure(Split split, const RowOr
     for (size_t s = 0; s < values.slices.size(); ++s) {
       const Slices::Slice& slice = slices.slices()[s];
       values.slices[s].field = dataset_->info().categorical[slice.field].name;
-      values.slices[s].id = slice.id;
+      values.slices[s].id = static_cast<uint64_t>(slice.id);
       if (!named.texts.empty()) values.slices[s].value = named.texts[s];
     }
   }

@@ -24,9 +24,10 @@ struct IdCount {
   int64_t rows;
 };
 
-// By field, then by rows, descending, then by id.
+// By field, then by rows, descending, then by id; keys are unsigned.
 bool Before(const IdCount& a, const IdCount& b) {
-  return std::tuple(a.field, -a.rows, a.id) < std::tuple(b.field, -b.rows, b.id);
+  return std::tuple(a.field, -a.rows, static_cast<uint64_t>(a.id)) <
+         std::tuple(b.field, -b.rows, static_cast<uint64_t>(b.id));
 }
 
 // Sorts, and keeps the first `values` of every field.

@@ -109,7 +109,9 @@ void ResolveDefaults(Experiment* experiment) {
 
   for (TableConfig& table : *experiment->mutable_embedding()->mutable_tables()) {
     EvictionConfig* const eviction = table.mutable_eviction();
-    if (!eviction->has_evict_to()) eviction->set_evict_to(table.capacity() / 10 * 9);
+    if (eviction->has_evict_to()) continue;
+    const int64_t nine_tenths = table.capacity() / 10 * 9 + table.capacity() % 10 * 9 / 10;
+    eviction->set_evict_to(std::max(nine_tenths, std::min<int64_t>(table.capacity(), 1)));
   }
 
   const bool mixing_given = model->rank_mixer().has_mixing();

@@ -220,7 +220,8 @@ RowRules::Policy PolicyOf(EvictionConfig::Policy policy) {
   }
 }
 
-// The rules of a keyed field's table.
+}  // namespace
+
 RowRules RulesOf(const EmbeddingConfig& embedding, const std::string& field) {
   for (const TableConfig& table : embedding.tables()) {
     if (std::ranges::count(table.fields(), field) == 0) continue;
@@ -236,8 +237,6 @@ RowRules RulesOf(const EmbeddingConfig& embedding, const std::string& field) {
   }
   return {};
 }
-
-}  // namespace
 
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data) {
   std::vector<TableSpec> tables;
@@ -277,6 +276,12 @@ Status CheckKeyedTables(const Experiment& experiment, const DatasetInfo& data) {
     }
   }
   if (keyed.empty()) return OkStatus();
+  for (const auto& field : data.categorical) {
+    if (!field.name.ends_with("/deleted")) continue;
+    return UserError("data.path: field '" + field.name +
+                     "' beside keyed fields: checkpoints call the deletions of their tables so; "
+                     "expected another name in the schema");
+  }
   if (experiment.optimizer().sparse() == OptimizerConfig::DENSE_ADAM) {
     return UserError(
         "optimizer.sparse: DENSE_ADAM updates rows that never occurred, and the data has keyed "

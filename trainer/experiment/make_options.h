@@ -2,12 +2,14 @@
 #define ELASTOR_TRAINER_EXPERIMENT_MAKE_OPTIONS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
 #include "embedding/embedding_options.h"
+#include "embedding/row_rules.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
@@ -35,6 +37,8 @@ Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 int64_t TableWidth(const Experiment& experiment);
 // Makes one table per categorical field that does not share another field's table.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
+// Returns the rules that the table of a keyed field has; none if embedding.tables does not name it.
+RowRules RulesOf(const EmbeddingConfig& embedding, const std::string& field);
 // Checks embedding.tables against the data, and whether the experiment can have keyed tables. User
 // error.
 Status CheckKeyedTables(const Experiment& experiment, const DatasetInfo& data);

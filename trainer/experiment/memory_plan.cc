@@ -132,7 +132,9 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
     if (f < options.occurring_ids.size()) {
       occurring_[t] = std::max(occurring_[t], options.occurring_ids[f]);
     }
-    const bool by_rows = bounded && !data.categorical[f].multi_hot;
+    // A keyed table without a capacity has no other bound; bags of one id are the least.
+    const bool unbounded = tables_[t].keyed && tables_[t].rows == 0;
+    const bool by_rows = bounded && (unbounded || !data.categorical[f].multi_hot);
     AddSize(by_rows ? rows_read : tables_[t].rows, &most_[t]);
   }
   for (size_t t = 0; t < tables_.size(); ++t) {

@@ -86,7 +86,6 @@ Status CheckFields(const std::string& prefix, const Message& message) {
       ELASTOR_RETURN_IF_ERROR(
           CheckFields(path + ".", message.GetReflection()->GetMessage(message, &field)));
     }
-    // Repeated messages have no rules.
   }
   return OkStatus();
 }

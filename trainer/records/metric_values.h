@@ -27,7 +27,7 @@ struct BinaryValues {
 // Metrics over the rows that have one value of a categorical field.
 struct SliceValues : BinaryValues {
   std::string field;
-  int64_t id = 0;
+  uint64_t id = 0;    // or key
   std::string value;  // the id's text; empty where the data set does not tell
 };
 

@@ -32,8 +32,9 @@ struct RecordPicture {
 template <typename Record>
 struct RecordField {
   const char* name;  // in JSON, and of the column of metrics.csv
-  std::variant<int64_t Record::*, double Record::*, bool Record::*, std::string Record::*,
-               std::optional<int64_t> Record::*, std::optional<double> Record::*>
+  std::variant<int64_t Record::*, uint64_t Record::*, double Record::*, bool Record::*,
+               std::string Record::*, std::optional<int64_t> Record::*,
+               std::optional<double> Record::*>
       value;
   IfEmpty if_empty = IfEmpty::kAsItIs;
   bool column = true;           // whether metrics.csv has it
@@ -61,6 +62,7 @@ struct RecordField {
   // Returns whether it counts something.
   bool is_integer() const {
     return std::holds_alternative<int64_t Record::*>(value) ||
+           std::holds_alternative<uint64_t Record::*>(value) ||
            std::holds_alternative<std::optional<int64_t> Record::*>(value);
   }
 };

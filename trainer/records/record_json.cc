@@ -111,6 +111,9 @@ void Take(const JsonEntry& entry, const std::string& name, Value* value) {
     *value = found.Text();
   } else if constexpr (std::is_same_v<Value, bool>) {
     *value = found.Bool();
+  } else if constexpr (std::is_same_v<Value, uint64_t>) {
+    if (!found.json().is_number_unsigned()) found.Wrong("an integer of 0 or more");
+    *value = found.json().get<uint64_t>();
   } else if constexpr (std::is_same_v<Value, int64_t> ||
                        std::is_same_v<Value, std::optional<int64_t>>) {
     *value = found.Integer(0, kMostInteger);

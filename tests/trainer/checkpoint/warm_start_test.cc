@@ -108,6 +108,23 @@ TEST_F(WarmStartTest, TakesTheOptimizersStateToo) {
   EXPECT_EQ(StartError(), "");
 }
 
+// A step's number is no count of occurrences.
+TEST_F(WarmStartTest, UsesOfAnotherPolicyAreRefused) {
+  model_.tables[0].keyed = model_.tables[0].keeps_use = true;
+  std::string digest;
+  ASSERT_TRUE(Save(model_, {2}, path_, Contents::kState, 1, &digest).ok());
+  config_.set_optimizer_state(true);
+  ASSERT_EQ(StartError(), "");  // the experiment of the checkpoint has no rules
+  model_.tables[0].rules.policy = RowRules::Policy::kLfu;
+  EXPECT_EQ(StartError(),
+            path_ +
+                "/manifest.json: table 'long' was trained with another eviction.policy or "
+                "half_life_steps, which its rows' uses are of; expected the same, or "
+                "training.warm_start.optimizer_state: false");
+  config_.set_optimizer_state(false);
+  EXPECT_EQ(StartError(), "");
+}
+
 TEST_F(WarmStartTest, TakesWhatIsSelected) {
   config_.add_tensors("b");
   config_.add_tensors("sh");

@@ -121,6 +121,17 @@ TEST(SlicesTest, TiesGoToTheSmallerId) {
   }
 }
 
+TEST(SlicesTest, KeysAreUnsigned) {
+  std::vector<Row> rows;
+  for (const int64_t id : {-18, 7, -18, 7, 5}) rows.push_back({{0}, {}, {id}});
+  const SliceOptions options = {.fields = {"device"}, .values = 2};
+  for (const Slices& slices : ChooseOver(2, options, rows)) {
+    ASSERT_EQ(slices.slices().size(), 2u);
+    EXPECT_EQ(slices.slices()[0].id, 7);
+    EXPECT_EQ(slices.slices()[1].id, -18);
+  }
+}
+
 TEST(SlicesTest, FindsEveryMembershipOnce) {
   const std::vector<Row> rows = MakeRows(120);
   const Slices slices = ChooseOver(2, {.fields = {"site", "tags"}, .values = 4}, rows)[0];

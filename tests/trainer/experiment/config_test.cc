@@ -749,10 +749,26 @@ TEST(ConfigTest, RulesOfKeyedTables) {
   EXPECT_TRUE(tables[0].keyed && tables[0].keeps_use && !tables[1].keyed);
   EXPECT_EQ(tables[0].rows, 100);
   EXPECT_EQ(tables[0].rules.evict_to, 90);
+  const auto evict_to = [&](const std::string& capacity) {
+    return resolved("tables { capacity: " + capacity + " }")
+        .embedding()
+        .tables(0)
+        .eviction()
+        .evict_to();
+  };
+  EXPECT_EQ(evict_to("1"), 1);
+  EXPECT_EQ(evict_to("9"), 8);
+  EXPECT_EQ(evict_to("9223372036854775807"), 8301034833169298226);
   EXPECT_EQ(refused(resolved("tables { fields: 'city' }")),
             "embedding.tables: 'city' is no field with a keyed table; expected one of: user");
   EXPECT_EQ(refused(resolved("tables { fields: 'user' } tables { fields: 'user' }")),
             "embedding.tables: field 'user' stands there twice");
+  data.categorical[1].name = "user/deleted";
+  EXPECT_EQ(
+      refused(experiment),
+      "data.path: field 'user/deleted' beside keyed fields: checkpoints call the deletions of "
+      "their tables so; expected another name in the schema");
+  data.categorical[1].name = "city";
   experiment.mutable_optimizer()->set_sparse(OptimizerConfig::DENSE_ADAM);
   EXPECT_EQ(refused(experiment),
             "optimizer.sparse: DENSE_ADAM updates rows that never occurred, and the data has keyed "

@@ -59,7 +59,8 @@ def read_vocabulary(path, entry):
 def _identity_key(text):
     if not text:
         return 0
-    value = int(text) if re.fullmatch(rb"-?[0-9]+", text) else None
+    match = re.fullmatch(rb"(-?)0*([0-9]{1,20})", text)
+    value = int(match[1] + match[2]) if match else None
     if value is None or not -(2**63) <= value < 2**64:
         raise BadValue(
             text, "an integer from -2^63 to 2^64 - 1; encoding HASHED_KEY takes any text"

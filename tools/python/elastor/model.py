@@ -65,7 +65,8 @@ def read_model(path, verify=True):
         if "/" not in name  # slots of an optimizer are NAME/m and the like
     }
     parts = _parts(path, manifest, verify)
-    deleted = {name: part for name, part in parts.items() if name.endswith(_DELETED)}
+    keyed = _keyed_tables(manifest)
+    deleted = {name: part for name, part in parts.items() if _holds_deletions(name, keyed)}
     if "base" in manifest:
         base = os.path.join(os.path.dirname(os.path.realpath(path)), manifest["base"]["name"])
         base_parts = _parts(base, _read_manifest(base, manifest["base"]["manifest_xxh3"]), verify)
@@ -103,7 +104,7 @@ def _read_manifest(path, seal=None):
 def _parts(path, manifest, verify):
     """{table: [(keys, rows)]}, one of every file; later ones win. Deleted keys have no rows."""
     parts = {table["name"]: [] for table in manifest["tables"]}
-    keyed = {table["name"] for table in manifest["tables"] if table.get("keyed")}
+    keyed = _keyed_tables(manifest)
     for entry in manifest["embedding"]:
         file = SafetensorsFile(
             os.path.join(path, entry["name"]), entry["header_xxh3"] if verify else None
@@ -117,9 +118,17 @@ def _parts(path, manifest, verify):
                 return file.read(f"{table}/{column}", hashes if verify else None)
 
             keys = read("keys", 3)
-            rows = None if table in keyed and table.endswith(_DELETED) else read("rows", 4)
+            rows = None if _holds_deletions(table, keyed) else read("rows", 4)
             parts[table].append((keys.view(np.uint64) if table in keyed else keys, rows))
     return parts
+
+
+def _keyed_tables(manifest):
+    return {table["name"] for table in manifest["tables"] if table.get("keyed")}
+
+
+def _holds_deletions(table, keyed):
+    return table in keyed and table.endswith(_DELETED)
 
 
 def _joined(parts, deleted):

@@ -62,6 +62,13 @@ class Table:
         except BadValue as bad:
             raise ElastorError(self._where + str(bad)) from None
 
+    def _array_of(self, ids):
+        try:
+            return np.asarray(ids, self.row_ids.dtype)
+        except OverflowError:
+            expected = "keys from 0 to 2^64 - 1" if self.keyed else "ids of 64 bits"
+            raise ElastorError(f"{self._where}expected {expected}, found {str(ids)[:60]}") from None
+
     def _places(self, ids):
         places = np.searchsorted(self.row_ids, ids)
         there = places < len(self.row_ids)
@@ -70,11 +77,11 @@ class Table:
 
     def has_rows(self, ids):
         """Returns for each id whether the table holds its row."""
-        return self._places(np.asarray(ids, self.row_ids.dtype))[1]
+        return self._places(self._array_of(ids))[1]
 
     def vectors_of_ids(self, ids):
         """Returns the vectors [ids, width] of some ids."""
-        ids = np.asarray(ids, self.row_ids.dtype)
+        ids = self._array_of(ids)
         places, there = self._places(ids)
         if there.all():
             return self.rows[places]

@@ -46,7 +46,9 @@ int64_t Teacher::KeyAt(int64_t row, int64_t field, int64_t id) const {
   const PhiloxBlock bits = RowBits(plan_, id, kBirthItem + static_cast<uint32_t>(field), 0);
   const double age = plan_.drift() * static_cast<double>(row) / static_cast<double>(plan_.rows());
   const auto births = static_cast<int64_t>(age + Uniform53(bits[0], bits[1]));
-  return static_cast<int64_t>(MixKey(1 + id + births * plan_.ids_per_field()));
+  const auto ids = static_cast<uint64_t>(plan_.ids_per_field());
+  const uint64_t born = 1 + static_cast<uint64_t>(id) + static_cast<uint64_t>(births) * ids;
+  return static_cast<int64_t>(MixKey(static_cast<int64_t>(born)));
 }
 
 int64_t Teacher::BagLength(int64_t row, int64_t field) const {
