@@ -55,28 +55,20 @@ double PeakRssMib() {
 class Phases {
  public:
   void Add(const StepTimes& before, const StepTimes& after) {
-    for (size_t i = 0; i < kPhases.size(); ++i) {
-      const double seconds = after.*kPhases[i].second - before.*kPhases[i].second;
-      times_[i].push_back(seconds * 1e6 / static_cast<double>(FLAGS_batch));
+    for (int p = 0; p < kStepParts; ++p) {
+      const auto part = static_cast<StepPart>(p);
+      times_[p].push_back((after[part] - before[part]) * 1e6 / static_cast<double>(FLAGS_batch));
     }
   }
   void Print() const {
-    for (size_t i = 0; i < kPhases.size(); ++i) {
-      std::printf("%s_us_per_sample=%.3f\n", kPhases[i].first, Median(times_[i]));
+    for (int p = 0; p < kStepParts; ++p) {
+      std::printf("%s_us_per_sample=%.3f\n", StepPartName(static_cast<StepPart>(p)),
+                  Median(times_[p]));
     }
   }
 
  private:
-  static constexpr std::array<std::pair<const char*, double StepTimes::*>, 7> kPhases = {{
-      {"route_ids", &StepTimes::route_ids},
-      {"lookup", &StepTimes::lookup},
-      {"compute", &StepTimes::compute},
-      {"reduce", &StepTimes::reduce},
-      {"route_gradients", &StepTimes::route_gradients},
-      {"scalars", &StepTimes::scalars},
-      {"update", &StepTimes::update},
-  }};
-  std::array<std::vector<double>, kPhases.size()> times_;
+  std::array<std::vector<double>, kStepParts> times_;
 };
 
 // CPU microseconds a row of the forward passes, and of the spectrum of all probes, and of the last

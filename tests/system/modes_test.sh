@@ -440,6 +440,9 @@ for count in all_messages_sent all_bytes_sent rank0_messages_sent rank0_bytes_se
     "$(awk -F'[:,]' -v field="\"$count\"" '/"work"/ { training = /"training"/ } training && $1 ~ field { sum += $2 } END { print sum }' step/summary.json)" \
     "$(sed --quiet "s/^ *\"$count\": \([0-9]*\),*/\1/p" prediction.json)"
 done
+grep --quiet '"warnings": \[\]' prediction.json || fail 'a warning about a machine of the same experiment'
+"${describe[@]}" --ranks=3 --ranks_per_host=3 --set=optimizer.dense=SGD | grep --quiet 'measured with dense ADAM' ||
+  fail 'no warning about another optimizer'
 "${describe[@]}" --ranks=4 --ranks_per_host=4 --scaling --output_dir=scaling | grep --quiet '^      4 ' || fail 'no scaling'
 grep --quiet 'weak scaling' scaling/scaling.svg || fail 'no picture of scaling'
 expect_line 2 'no other_host; 3 ranks need 3 hosts' "${describe[@]}" --ranks=3 --ranks_per_host=1

@@ -466,6 +466,7 @@ Status MeasureOnOneRank(const Experiment& experiment, const ResolvedModel& model
   const int units = OwnCores();
   machine->set_name("measured");
   machine->set_build(BuildName());
+  machine->set_measured_with(MeasuredWith(experiment));
   machine->set_units_per_host(units);
   Passes passes(experiment, model, dataset.info());
   MeasureKernels(passes, machine);

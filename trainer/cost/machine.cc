@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -67,6 +68,13 @@ StatusOr<Machine> ReadMachine(const std::string& path) {
     ELASTOR_RETURN_IF_ERROR(CheckKernel(path, kernel));
   }
   return machine;
+}
+
+std::string MeasuredWith(const Experiment& experiment) {
+  const OptimizerConfig& optimizer = experiment.optimizer();
+  return StrCat("dense ", OptimizerConfig::Dense_Name(optimizer.dense()), ", sparse ",
+                OptimizerConfig::Sparse_Name(optimizer.sparse()), ", ",
+                TrainingConfig::Precision_Name(experiment.training().precision()));
 }
 
 std::string KernelName(const Graph& graph, int node) {

@@ -11,12 +11,16 @@
 
 namespace elastor {
 
+class Experiment;
 class Kernel;
 class Machine;
 class Piece;
 
 // Reads a machine (configs/proto/machine.proto). User error in one line that names file and field.
 StatusOr<Machine> ReadMachine(const std::string& path);
+
+// Returns Machine::measured_with of a calibration with this experiment.
+std::string MeasuredWith(const Experiment& experiment);
 
 // Returns the name of a node's kernel, by kind and shapes: "linear 15x26x52 15x26 : 15x52 : 15x26".
 std::string KernelName(const Graph& graph, int node);

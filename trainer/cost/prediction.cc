@@ -210,6 +210,19 @@ StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment
         "the machine was not measured with this model: kernels without times are "
         "derived from multiply_adds_per_s and memory_bytes_per_s");
   }
+  if (const std::string with = MeasuredWith(experiment);
+      !machine.measured_with().empty() && machine.measured_with() != with) {
+    warnings.push_back("the machine was measured with " + machine.measured_with() +
+                       ", and this is " + with + "; calibrate again");
+  }
+  if (machine.gpus()) {
+    warnings.push_back(
+        "machines with GPUs have one rate for every precision, and play the messages of the CPU's "
+        "step (docs/use/costs.md)");
+  }
+  if (std::ranges::any_of(predictor->tables(), &TableSpec::keyed)) {
+    warnings.push_back("passes that remove rows of keyed tables are not predicted");
+  }
   json["warnings"] = warnings;
   return json;
 }

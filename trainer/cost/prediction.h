@@ -54,6 +54,7 @@ class Predictor {
   StatusOr<Prediction> Predict(int ranks, int ranks_per_host, int64_t batch_rows,
                                std::optional<int> plan = std::nullopt);
   double measured_share() const { return work_.measured_share(); }
+  const std::vector<TableSpec>& tables() const { return model_->tables; }
 
  private:
   StatusOr<const SparseBatch*> BatchOf(int64_t rows);
