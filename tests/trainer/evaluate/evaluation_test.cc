@@ -220,7 +220,7 @@ TEST(EvaluationTest, MetricsAreThoseOfTheSplitsRows) {
     const int64_t field = slice.field == "item" ? 0 : 1;
     std::vector<int64_t> subset;
     for (const int64_t i : all) {
-      if (rows.ids[i * 2 + field] == slice.id) subset.push_back(i);
+      if (static_cast<uint64_t>(rows.ids[i * 2 + field]) == slice.id) subset.push_back(i);
     }
     ExpectNear(slice, MetricsOf(rows, found.logits, subset));
   }
