@@ -14,14 +14,21 @@ package(default_visibility = ["//visibility:public"])
         return
     ctx.symlink(prefix + "/include", "include")
 
-    # By its full path: nvcc finds its parts beside itself.
-    ctx.file("nvcc", "#!/bin/sh\nexec '%s/bin/nvcc' \"$@\"\n" % prefix, executable = True)
+    # By its full path: nvcc finds its parts beside itself. The host's part is for the machine of CC, as all else.
+    nvcc = "'%s/bin/nvcc'" % prefix
+    compiler = ctx.os.environ.get("CC")
+    if compiler:
+        nvcc += " -ccbin '%s' -isystem '%s/include' -isystem '%s/include/cccl'" % (compiler, prefix, prefix)
+    ctx.file("nvcc", "#!/bin/sh\nexec %s \"$@\"\n" % nvcc, executable = True)
     ctx.template("BUILD.bazel", ctx.attr._build_file, {"%{prefix}": prefix})
 
 # Only builds with --config=cuda depend on it.
 cuda_toolkit = repository_rule(
     implementation = _cuda_toolkit_impl,
     attrs = {"_build_file": attr.label(default = "//third_party/cuda:cuda.BUILD.template")},
-    environ = ["CUDA_HOME"],
+    environ = [
+        "CC",
+        "CUDA_HOME",
+    ],
     local = True,
 )
