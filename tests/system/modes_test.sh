@@ -443,6 +443,8 @@ done
 grep --quiet '"warnings": \[\]' prediction.json || fail 'a warning about a machine of the same experiment'
 "${describe[@]}" --ranks=3 --ranks_per_host=3 --set=optimizer.dense=SGD | grep --quiet 'measured with dense ADAM' ||
   fail 'no warning about another optimizer'
+((${#isas[@]} < 2)) || ELASTOR_ISA=${isas[0]} "${describe[@]}" | grep --quiet 'and this process has' ||
+  fail 'no warning about another instruction set'
 "${describe[@]}" --ranks=4 --ranks_per_host=4 --scaling --output_dir=scaling | grep --quiet '^      4 ' || fail 'no scaling'
 grep --quiet 'weak scaling' scaling/scaling.svg || fail 'no picture of scaling'
 expect_line 2 'no other_host; 3 ranks need 3 hosts' "${describe[@]}" --ranks=3 --ranks_per_host=1

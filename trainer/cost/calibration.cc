@@ -19,6 +19,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/clock.h"
+#include "core/base/precision.h"
 #include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "core/graph/cpu/cpu_executor.h"
@@ -189,6 +190,14 @@ PassLeaves FullLeaves(int64_t leaves, int64_t rows_each) {
   return PassLeaves(0, offsets);
 }
 
+void SetProductRate(Precision precision, double rate, Machine* machine) {
+  if (precision == Precision::kBFloat16) {
+    machine->set_bfloat16_multiply_adds_per_s(rate);
+  } else {
+    machine->set_multiply_adds_per_s(rate);  // the CPU has no TF32
+  }
+}
+
 // The kernels, and the rate of products.
 void MeasureKernels(const Passes& passes, Machine* machine) {
   const Graph& graph = passes.graph();
@@ -235,7 +244,7 @@ void MeasureKernels(const Passes& passes, Machine* machine) {
     *machine->add_kernel() = kernel;
   }
   const auto products = 3 * static_cast<double>(graph.multiply_adds() * rows.back());
-  machine->set_multiply_adds_per_s(std::max(1.0, products / sum));
+  SetProductRate(passes.options().precision, std::max(1.0, products / sum), machine);
 }
 
 // How much slower a pass is when all units compute one.
@@ -387,7 +396,7 @@ class RealSteps {
 // Seconds of the computation that the pieces so far predict for a batch.
 double PredictedCompute(const Experiment& experiment, const Machine& machine, const Graph& graph,
                         const TrainStepOptions& options, const JobDemand& demand) {
-  const WorkTimes work(&machine, &graph);
+  const WorkTimes work(&machine, ProductRate(machine, options.precision).value(), &graph);
   StepModel step;
   step.work = &work;
   step.graph = &graph;
@@ -476,34 +485,40 @@ Status MeasureOnOneRank(const Experiment& experiment, const ResolvedModel& model
   return MeasureSteps(experiment, model, dataset, passes.graph(), machine);
 }
 
-// Lower quartile of the seconds of a call in which two ranks exchange `bytes`; the others do
-// nothing.
+// Seconds of a call in which two ranks exchange `bytes`; the others do nothing.
 StatusOr<double> PairSeconds(int peer, int64_t bytes, Communicator* communicator) {
-  constexpr int kCalls = 50;
   const int rank = communicator->rank();
   const int other = rank == 0 ? peer : rank == peer ? 0 : -1;
   std::vector<int64_t> sizes(communicator->size(), 0);
   if (other >= 0) sizes[other] = bytes;
   std::vector<char> send(bytes), receive(bytes);
-  ELASTOR_RETURN_IF_ERROR(communicator->Barrier(Phase::kSetup));
-  std::vector<double> seconds;
-  for (int i = 0; i < kCalls; ++i) {
-    const Clock::time_point start = Clock::now();
-    ELASTOR_RETURN_IF_ERROR(
-        communicator->AllToAllV(Phase::kSetup, send.data(), sizes, receive.data(), sizes));
-    seconds.push_back(SecondsSince(start));
-  }
-  return Quartile(std::move(seconds));
+  const Clock::time_point start = Clock::now();
+  ELASTOR_RETURN_IF_ERROR(
+      communicator->AllToAllV(Phase::kSetup, send.data(), sizes, receive.data(), sizes));
+  return SecondsSince(start);
 }
 
+// Lower quartiles of calls with short and long messages in turn, so that both meet the same
+// machine.
 StatusOr<Link> MeasureLink(int peer, Communicator* communicator) {
-  constexpr int64_t kSmall = 8;
-  constexpr int64_t kLarge = int64_t{1} << 20;
-  ELASTOR_ASSIGN_OR_RETURN(const double small, PairSeconds(peer, kSmall, communicator));
-  ELASTOR_ASSIGN_OR_RETURN(const double large, PairSeconds(peer, kLarge, communicator));
+  constexpr int kCalls = 50;
+  constexpr int64_t kBytes[] = {8, int64_t{1} << 20};
+  std::vector<double> seconds[2];
+  ELASTOR_RETURN_IF_ERROR(communicator->Barrier(Phase::kSetup));
+  for (int i = 0; i < kCalls; ++i) {
+    for (int size = 0; size < 2; ++size) {
+      ELASTOR_ASSIGN_OR_RETURN(const double call, PairSeconds(peer, kBytes[size], communicator));
+      seconds[size].push_back(call);
+    }
+  }
+  const double small = Quartile(std::move(seconds[0]));
+  const double large = Quartile(std::move(seconds[1]));
   Link link;
   link.set_latency_s(std::max(small, 1e-9));
-  link.set_bytes_per_s(static_cast<double>(kLarge - kSmall) / std::max(large - small, 1e-9));
+  // No rate where a long message is not slower: Calibrate refuses it.
+  if (large > small) {
+    link.set_bytes_per_s(static_cast<double>(kBytes[1] - kBytes[0]) / (large - small));
+  }
   return link;
 }
 
@@ -556,6 +571,14 @@ StatusOr<Machine> Calibrate(const Experiment& experiment, const ResolvedModel& m
   }
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, status));
   ELASTOR_RETURN_IF_ERROR(MeasureLinks(communicator, &machine));
+  const auto lacks_rate = [](bool has, const Link& link) { return has && link.bytes_per_s() == 0; };
+  if (lacks_rate(machine.has_same_host(), machine.same_host()) ||
+      lacks_rate(machine.has_other_host(), machine.other_host())) {
+    status = UserError(
+        "a message of a mebibyte took no longer than one of 8 bytes: other work disturbs the "
+        "calibration; calibrate again on a quiet machine");
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, status));
   std::string text = machine.SerializeAsString();
   ELASTOR_RETURN_IF_ERROR(BroadcastText(*communicator, Phase::kSetup, 0, &text));
   machine.ParseFromString(text);

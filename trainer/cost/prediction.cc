@@ -72,7 +72,8 @@ Predictor::Predictor(const Experiment* experiment, const Machine* machine,
       info_(info),
       dataset_(dataset),
       graph_(CpuExecutor<float>(model->graph).graph()),
-      work_(machine, &graph_) {}
+      product_rate_(ProductRate(*machine, PrecisionOf(experiment->training()))),
+      work_(machine, product_rate_.ok() ? *product_rate_ : 1, &graph_) {}
 
 StatusOr<const SparseBatch*> Predictor::BatchOf(int64_t rows) {
   if (batch_ != nullptr && batch_rows_ == rows) return batch_.get();
@@ -90,14 +91,21 @@ StatusOr<const SparseBatch*> Predictor::BatchOf(int64_t rows) {
 
 StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t batch_rows,
                                         std::optional<int> plan_kind) {
+  ELASTOR_RETURN_IF_ERROR(product_rate_.status());
+  if (ranks > kMostPredictedRanks) {
+    return UserError(StrCat("--ranks=", ranks,
+                            ": a prediction plays every message; expected at most ",
+                            kMostPredictedRanks, " with a machine"));
+  }
   const int threads = machine_->gpus() ? 1 : experiment_->parallel().threads();
   if (ranks_per_host == 0) {
     ranks_per_host = std::max(1, machine_->units_per_host() / threads);
   }
   ranks_per_host = std::min(ranks, ranks_per_host);
   if (ranks_per_host > 1 && !machine_->has_same_host()) {
-    return UserError(StrCat("machine '", machine_->name(), "': no same_host; expected it for ",
-                            ranks_per_host, " ranks of a host (calibrate under mpirun -np 2)"));
+    return UserError(
+        StrCat("machine '", machine_->name(), "': no same_host; expected it for ", ranks_per_host,
+               " ranks of a host (calibrate under mpirun -np 2), or --ranks_per_host=1"));
   }
   if (ranks > ranks_per_host && !machine_->has_other_host()) {
     return UserError(StrCat("machine '", machine_->name(), "': no other_host; ", ranks,
@@ -213,12 +221,12 @@ StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment
   if (const std::string with = MeasuredWith(experiment);
       !machine.measured_with().empty() && machine.measured_with() != with) {
     warnings.push_back("the machine was measured with " + machine.measured_with() +
-                       ", and this is " + with + "; calibrate again");
+                       ", and this process has " + with +
+                       "; calibrate again, unless the job has the former");
   }
   if (machine.gpus()) {
     warnings.push_back(
-        "machines with GPUs have one rate for every precision, and play the messages of the CPU's "
-        "step (docs/use/costs.md)");
+        "machines with GPUs play the messages of the CPU's step (docs/use/costs.md)");
   }
   if (std::ranges::any_of(predictor->tables(), &TableSpec::keyed)) {
     warnings.push_back("passes that remove rows of keyed tables are not predicted");

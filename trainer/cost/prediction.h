@@ -22,6 +22,9 @@ namespace elastor {
 class Experiment;
 class Machine;
 
+// Predictions of more ranks are refused: their memory grows with the square of this number.
+inline constexpr int kMostPredictedRanks = 4096;
+
 // What a step of a job costs. Times are in seconds.
 struct Prediction {
   int ranks = 1;
@@ -65,6 +68,7 @@ class Predictor {
   const DatasetInfo* info_;
   const Dataset* dataset_;
   const Graph graph_;  // as the executor runs it
+  const StatusOr<double> product_rate_;
   const WorkTimes work_;
   std::unique_ptr<SparseBatch> batch_;  // of the last size
   int64_t batch_rows_ = 0;
