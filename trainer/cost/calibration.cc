@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -256,7 +255,7 @@ double BusySlowdown(const Passes& passes, int units) {
   const double alone = QuartileSeconds([&] { passes.Run(leaves, memory[0].get()); });
   const double together =
       QuartileSeconds([&] { pool.Run([&](int t) { passes.Run(leaves, memory[t].get()); }); });
-  return std::max(1.0, together / alone);
+  return std::clamp(together / alone, 1.0, static_cast<double>(units));  // noise may say more
 }
 
 void MeasureMemory(int64_t width, Machine* machine) {
@@ -452,12 +451,13 @@ Status MeasureSteps(const Experiment& experiment, const ResolvedModel& model,
   const double longer = std::max(1.0, update.fixed_s() / parameters / dense);
   pieces->mutable_update_dense()->set_each_s(pieces->update_dense().each_s() * longer);
   pieces->mutable_repack()->set_each_s(pieces->repack().each_s() * longer);
-  double scale = 1;
-  for (const StepMeasurement* measured : {&small, &large}) {
-    scale *= (*measured)[StepPart::kCompute] /
-             PredictedCompute(experiment, *machine, graph, options, measured->demand);
-  }
-  machine->set_compute_scale(std::sqrt(scale));
+  const auto scale = [&](const StepMeasurement& measured) {
+    return measured[StepPart::kCompute] /
+           PredictedCompute(experiment, *machine, graph, options, measured.demand);
+  };
+  const double one_pass = scale(small);
+  machine->set_compute_scale(scale(large));
+  machine->set_one_pass_compute_scale(one_pass);
   return OkStatus();
 }
 
@@ -522,21 +522,10 @@ StatusOr<Link> MeasureLink(int peer, Communicator* communicator) {
   return link;
 }
 
-// Every rank's host, as a number.
-StatusOr<std::vector<int64_t>> Hosts(Communicator* communicator) {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  const auto mine = static_cast<int64_t>(std::hash<std::string>{}(name));
-  std::vector<int64_t> hosts(communicator->size());
-  const std::vector<int64_t> sizes(communicator->size(), sizeof mine);
-  ELASTOR_RETURN_IF_ERROR(communicator->AllGatherV(Phase::kSetup, &mine, hosts.data(), sizes));
-  return hosts;
-}
-
 // The links from rank 0: to the first other rank of its host, and to the first of another.
 Status MeasureLinks(Communicator* communicator, Machine* machine) {
   if (communicator->size() == 1) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> hosts, Hosts(communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> hosts, HostsOfRanks(communicator));
   for (int peer = 1; peer < communicator->size(); ++peer) {
     const bool same = hosts[peer] == hosts[0];
     if (same ? machine->has_same_host() : machine->has_other_host()) continue;
@@ -561,6 +550,16 @@ Status MeasureLinks(Communicator* communicator, Machine* machine) {
 }
 
 }  // namespace
+
+StatusOr<std::vector<int64_t>> HostsOfRanks(Communicator* communicator) {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  const auto mine = static_cast<int64_t>(std::hash<std::string>{}(name));
+  std::vector<int64_t> hosts(communicator->size());
+  const std::vector<int64_t> sizes(communicator->size(), sizeof mine);
+  ELASTOR_RETURN_IF_ERROR(communicator->AllGatherV(Phase::kSetup, &mine, hosts.data(), sizes));
+  return hosts;
+}
 
 StatusOr<Machine> Calibrate(const Experiment& experiment, const ResolvedModel& model,
                             const Dataset& dataset, Communicator* communicator) {

@@ -1,6 +1,7 @@
 #include "trainer/cost/machine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <utility>
 #include <variant>
@@ -184,8 +185,14 @@ PassTimes WorkTimes::Pass(int64_t rows, int64_t leaves) const {
   return pass;
 }
 
-double WorkTimes::compute_scale() const {
-  return machine_->compute_scale() > 0 ? machine_->compute_scale() : 1;
+double WorkTimes::compute_scale(int64_t passes) const {
+  const auto scale = [](double found, double otherwise) { return found > 0 ? found : otherwise; };
+  const double many = scale(machine_->compute_scale(), 1);
+  const double one = scale(machine_->one_pass_compute_scale(), many);
+  constexpr double kMany = 16;
+  const double share = std::log2(std::clamp(static_cast<double>(passes), 1.0, kMany)) / 4;
+  static_assert(kMany == 1 << 4);
+  return one + share * (many - one);
 }
 
 double WorkTimes::measured_share() const {

@@ -48,8 +48,9 @@ class WorkTimes {
 
   // rows: with padding. leaves: of the pass.
   PassTimes Pass(int64_t rows, int64_t leaves) const;
-  // The time in which steps compute, over that of their kernels one by one.
-  double compute_scale() const;
+  // The time in which steps compute, over that of their kernels one by one. passes: of a thread in
+  // a step.
+  double compute_scale(int64_t passes) const;
   // The share of the graph's kernels that the machine has measured, by multiply-adds.
   double measured_share() const;
 

@@ -199,7 +199,7 @@ class RankWriter {
     if (SharesLeaves(model_.graph->needs_whole_leaf(), own_leaves(), model_.threads)) {
       share.width = t == 0 ? model_.threads : 1;
     }
-    const double scale = work_.compute_scale() / share.width;
+    const double scale = work_.compute_scale(static_cast<int64_t>(passes.size())) / share.width;
     share.before *= scale;
     share.after *= scale;
     for (double& seconds : share.bucket_ready) seconds *= scale;

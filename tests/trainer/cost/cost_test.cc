@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/call_messages.h"
@@ -320,6 +321,56 @@ TEST_F(PredictionTest, NoiseAtTheLastPointDoesNotGrow) {
   }
   const WorkTimes work(&machine, 1e9, &model_->graph);
   EXPECT_NEAR(work.Pass(4096, 1).forward, work.Pass(512, 1).forward, 1e-12);
+}
+
+TEST_F(PredictionTest, UniformBagsHaveTheirSizes) {
+  constexpr int32_t kBags[] = {2, 1, 3};
+  const SparseBatch batch = UniformBatch(2, kBags, *model_);
+  EXPECT_EQ(batch.offsets, (std::vector<int64_t>{0, 2, 3, 6, 8, 9, 12}));
+  EXPECT_EQ(batch.ids.size(), 12u);
+  EXPECT_EQ(UniformBatch(2, {}, *model_).ids.size(), 6u);
+}
+
+// All nine placements of two tables, one by one: the search finds the fastest, and no simple plan
+// is it. Of 301 rows that both ranks ask for, a rank has 151 if they are dealt, and the lookup
+// waits for it. The one row on both ranks saves that; all rows on both would send every key and
+// gradient.
+TEST_F(PredictionTest, TheSearchFindsTheFastestPlacements) {
+  DataShape* const shape = experiment_.mutable_data()->mutable_shape();
+  shape->Clear();
+  for (const int64_t ids : {1, 300}) shape->add_ids_of_fields(ids);
+  for (const int bag : {1, 40}) shape->add_bags_of_fields(bag);
+  info_ = AssumedData(*shape);
+  model_.emplace(ResolveModel(experiment_, info_).value());
+  Machine machine = SlowMachine();
+  machine.set_multiply_adds_per_s(1e15);
+  machine.set_memory_bytes_per_s(1e12);
+  machine.mutable_same_host()->set_latency_s(1e-4);
+  machine.mutable_same_host()->set_bytes_per_s(1e6);
+  const auto search = [&] {
+    Predictor predictor(&experiment_, &machine, &*model_, &info_, nullptr);
+    return predictor.SearchPlan(2, 2, 2048).value();
+  };
+  const PlanSearch found = search();
+  for (int i = 0; i < 9; ++i) {
+    const std::vector<Placement> placements = {static_cast<Placement>(i % 3),
+                                               static_cast<Placement>(i / 3)};
+    Predictor predictor(&experiment_, &machine, &*model_, &info_, nullptr);
+    const ShardPlan plan = MakePlan(experiment_, model_->tables, 2, placements).value();
+    const double seconds = predictor.PredictPlan(plan, 2, 2048)->step_seconds;
+    EXPECT_EQ(seconds <= found.prediction.step_seconds, placements == found.placements) << i;
+  }
+  EXPECT_EQ(found.placements, (std::vector{Placement::kReplicated, Placement::kRowWise}));
+  for (const auto& simple : found.simple) {
+    ASSERT_TRUE(simple);
+    EXPECT_GT(simple->step_seconds, found.prediction.step_seconds);
+  }
+  // The larger table takes 38,400 bytes.
+  experiment_.mutable_parallel()->set_memory_budget_bytes(30'000);
+  const PlanSearch within = search();
+  EXPECT_EQ(within.placements[1], Placement::kRowWise);
+  EXPECT_FALSE(within.simple[ParallelConfig::REPLICATED]);
+  EXPECT_FALSE(within.simple[ParallelConfig::TABLE_WISE]);
 }
 
 StatusOr<Machine> ReadText(const std::string& text) {
