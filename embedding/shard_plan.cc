@@ -43,8 +43,31 @@ Status CheckTable(const TableSpec& table, int64_t bytes_per_row) {
 StatusOr<ShardPlan> ShardPlan::Make(PlanKind kind, std::span<const TableSpec> tables,
                                     std::span<const int64_t> bytes_per_row, int ranks,
                                     int64_t budget_bytes) {
+  const Placement all = kind == PlanKind::kTableWise    ? Placement::kTableWise
+                        : kind == PlanKind::kReplicated ? Placement::kReplicated
+                                                        : Placement::kRowWise;
+  const std::vector<Placement> placements(tables.size(), all);
+  ELASTOR_ASSIGN_OR_RETURN(ShardPlan plan, Place(placements, tables, bytes_per_row, ranks));
+  if (kind == PlanKind::kAuto) plan.ReplicateSmallTables(budget_bytes);
+  ELASTOR_RETURN_IF_ERROR(plan.CheckBudget(budget_bytes));
+  return plan;
+}
+
+StatusOr<ShardPlan> ShardPlan::Make(std::span<const Placement> placements,
+                                    std::span<const TableSpec> tables,
+                                    std::span<const int64_t> bytes_per_row, int ranks,
+                                    int64_t budget_bytes) {
+  ELASTOR_ASSIGN_OR_RETURN(ShardPlan plan, Place(placements, tables, bytes_per_row, ranks));
+  ELASTOR_RETURN_IF_ERROR(plan.CheckBudget(budget_bytes));
+  return plan;
+}
+
+StatusOr<ShardPlan> ShardPlan::Place(std::span<const Placement> placements,
+                                     std::span<const TableSpec> tables,
+                                     std::span<const int64_t> bytes_per_row, int ranks) {
   CHECK_GE(ranks, 1);
   CHECK_EQ(tables.size(), bytes_per_row.size());
+  CHECK_EQ(tables.size(), placements.size());
   for (size_t t = 0; t < tables.size(); ++t) {
     ELASTOR_RETURN_IF_ERROR(CheckTable(tables[t], bytes_per_row[t]));
   }
@@ -52,15 +75,12 @@ StatusOr<ShardPlan> ShardPlan::Make(PlanKind kind, std::span<const TableSpec> ta
   plan.ranks_ = ranks;
   plan.tables_.assign(tables.begin(), tables.end());
   plan.bytes_per_row_.assign(bytes_per_row.begin(), bytes_per_row.end());
-  plan.replicated_.assign(tables.size(), kind == PlanKind::kReplicated);
-  plan.owners_.assign(tables.size() * kPartitions, 0);
-  if (kind == PlanKind::kTableWise) {
-    plan.PlaceWholeTables();
-  } else {
-    plan.DealPartitions();
-    if (kind == PlanKind::kAuto) plan.ReplicateSmallTables(budget_bytes);
+  for (const Placement placement : placements) {
+    plan.replicated_.push_back(placement == Placement::kReplicated);
   }
-  ELASTOR_RETURN_IF_ERROR(plan.CheckBudget(budget_bytes));
+  plan.owners_.assign(tables.size() * kPartitions, 0);
+  plan.DealPartitions();
+  plan.PlaceWholeTables(placements);
   return plan;
 }
 
@@ -83,9 +103,12 @@ int64_t ShardPlan::BytesOf(size_t table) const {
   return SizeProduct({tables_[table].rows, bytes_per_row_[table]});
 }
 
-void ShardPlan::PlaceWholeTables() {
-  std::vector<size_t> order(tables_.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+// Rows of the other tables lie evenly on the ranks, and do not count.
+void ShardPlan::PlaceWholeTables(std::span<const Placement> placements) {
+  std::vector<size_t> order;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (placements[t] == Placement::kTableWise) order.push_back(t);
+  }
   std::stable_sort(order.begin(), order.end(),
                    [this](size_t a, size_t b) { return BytesOf(a) > BytesOf(b); });
   std::vector<int64_t> load(ranks_, 0);

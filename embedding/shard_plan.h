@@ -19,6 +19,13 @@ enum class PlanKind {
   kAuto,        // tiny tables replicated while the budget allows it, the rest row-wise
 };
 
+// Where the rows of one table are.
+enum class Placement {
+  kRowWise,     // its partitions dealt to the ranks
+  kTableWise,   // whole on one rank
+  kReplicated,  // on every rank
+};
+
 inline constexpr int kAllRanks = -1;
 
 // One map (table, partition) -> owner rank, or kAllRanks for a replicated table. A pure function
@@ -30,6 +37,12 @@ class ShardPlan {
   // budget, naming the rank, the bytes and the budget, and what to change; or when a table has no
   // rows or no width.
   static StatusOr<ShardPlan> Make(PlanKind kind, std::span<const TableSpec> tables,
+                                  std::span<const int64_t> bytes_per_row, int ranks,
+                                  int64_t budget_bytes);
+
+  // As above, with a placement for every table.
+  static StatusOr<ShardPlan> Make(std::span<const Placement> placements,
+                                  std::span<const TableSpec> tables,
                                   std::span<const int64_t> bytes_per_row, int ranks,
                                   int64_t budget_bytes);
 
@@ -61,8 +74,12 @@ class ShardPlan {
   std::string ToString() const;
 
  private:
+  // The plan without a look at the budget.
+  static StatusOr<ShardPlan> Place(std::span<const Placement> placements,
+                                   std::span<const TableSpec> tables,
+                                   std::span<const int64_t> bytes_per_row, int ranks);
   void DealPartitions();
-  void PlaceWholeTables();
+  void PlaceWholeTables(std::span<const Placement> placements);
   void ReplicateSmallTables(int64_t budget_bytes);
   Status CheckBudget(int64_t budget_bytes) const;
   std::string PlacementOf(int table) const;

@@ -24,6 +24,25 @@ std::vector<TableSpec> SeventeenTables() {
   return tables;
 }
 
+// Each table where it is said to be; whole ones go to the least loaded rank, the largest first.
+TEST(ShardPlan, PlacesEveryTableByItself) {
+  const std::vector<TableSpec> tables = {
+      {"a", 8192, 8, 1e-4}, {"b", 100, 8, 1e-4}, {"c", 300, 8, 1e-4}, {"d", 8192, 8, 1e-4}};
+  const std::vector<int64_t> bytes(4, 32);
+  const Placement placements[] = {Placement::kReplicated, Placement::kTableWise,
+                                  Placement::kTableWise, Placement::kRowWise};
+  const StatusOr<ShardPlan> plan = ShardPlan::Make(placements, tables, bytes, 2, 0);
+  ASSERT_TRUE(plan.ok());
+  const auto rows = [&](int table) {
+    return std::pair(plan->RowsOnRank(table, 0), plan->RowsOnRank(table, 1));
+  };
+  EXPECT_EQ(rows(0), std::pair(int64_t{8192}, int64_t{8192}));
+  EXPECT_EQ(rows(1), std::pair(int64_t{0}, int64_t{100}));
+  EXPECT_EQ(rows(2), std::pair(int64_t{300}, int64_t{0}));
+  EXPECT_EQ(rows(3), std::pair(int64_t{4096}, int64_t{4096}));
+  EXPECT_FALSE(ShardPlan::Make(placements, tables, bytes, 2, 8192 * 32).ok());
+}
+
 TEST(ShardPlan, RowsOnRankCountsTheKeysOfItsPartitions) {
   const std::vector<TableSpec> tables = SeventeenTables();
   for (PlanKind kind : {PlanKind::kRowWise, PlanKind::kTableWise, PlanKind::kAuto}) {

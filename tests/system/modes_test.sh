@@ -443,6 +443,8 @@ done
 grep --quiet '"warnings": \[\]' prediction.json || fail 'a warning about a machine of the same experiment'
 "${describe[@]}" --ranks=3 --ranks_per_host=3 --set=optimizer.dense=SGD | grep --quiet 'measured with dense ADAM' ||
   fail 'no warning about another optimizer'
+((${#isas[@]} < 2)) || ELASTOR_ISA=${isas[0]} "${describe[@]}" | grep --quiet 'and this process has' ||
+  fail 'no warning about another instruction set'
 "${describe[@]}" --ranks=4 --ranks_per_host=4 --scaling --output_dir=scaling | grep --quiet '^      4 ' || fail 'no scaling'
 grep --quiet 'weak scaling' scaling/scaling.svg || fail 'no picture of scaling'
 expect_line 2 'no other_host; 3 ranks need 3 hosts' "${describe[@]}" --ranks=3 --ranks_per_host=1
@@ -452,6 +454,22 @@ expect_line 2 'has no field named' "${describe[@]}" --machine=tiny.textproto
 expect_line 2 '--scaling: is of a prediction' "${describe[@]}" --machine= --scaling
 expect_mistake 1 '--machine: only --mode=describe predicts' --machine=machine/machine.textproto
 expect_line 2 "holds 'machine.textproto'" "$trainer" --experiment=tiny.textproto --set=data.path=data --mode=calibrate --output_dir=machine
+
+# Plan PLANNED by that machine: the same bits. The run keeps the machine; one that goes on may have another.
+planned=(--set=parallel.plan=PLANNED --set=parallel.machine)
+run 3 planned "${planned[@]}=machine/machine.textproto" --set=training.max_steps=9
+sed 's/^name: .*/name: "other"/' machine/machine.textproto >other.textproto
+run 2 planned "${planned[@]}=other.textproto" --resume
+expect_same 'PLANNED: digest' "$(digest_of one)" "$(digest_of planned)"
+grep --quiet "^predicted step on machine 'other': [0-9.]* ms" planned/plan.txt || fail 'plan.txt has no prediction'
+grep --quiet '^  ROW_WISE: [0-9.]* ms' planned/plan.txt || fail 'plan.txt has no simple plan'
+expect_same 'the kept machine' "$(<other.textproto)" "$(<planned/machine.textproto)"
+"$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe --ranks=2 "${planned[@]}=other.textproto" |
+  grep --quiet '"PLANNED": ' || fail 'PLANNED is not predicted'
+expect_mistake 3 'parallel.machine: empty; expected the file' --set=parallel.plan=PLANNED
+expect_mistake 3 'nowhere: open: No such file' "${planned[@]}=nowhere"
+grep --invert-match memory_bytes other.textproto >slow.textproto
+expect_mistake 3 'slow.textproto: memory_bytes_per_s: 0; expected a positive number' "${planned[@]}=slow.textproto"
 
 # Rows that training never met come from the seed; another seed is another model.
 expect_mistake 3 'training.seed: 4; expected 3' --mode=evaluate --model=one/model --set=training.seed=4

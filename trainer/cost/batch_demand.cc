@@ -81,16 +81,24 @@ StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedMod
   return std::move(batch.sparse);
 }
 
-SparseBatch UniformBatch(int64_t rows, const ResolvedModel& model) {
+SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model) {
   SparseBatch batch;
   batch.rows = rows;
   batch.fields = static_cast<int64_t>(model.fields.size());
   const uint64_t key = MakeRandomKey(1, RandomPurpose::kSynthetic, 0);
-  for (int64_t i = 0; i < rows * batch.fields; ++i) {
-    const int64_t ids = model.tables[model.fields[i % batch.fields].table].rows;
-    const auto bits = Philox(key, {static_cast<uint32_t>(i), static_cast<uint32_t>(i >> 32), 0, 0});
-    const double share = UniformFromBits(bits[0]) + UniformFromBits(bits[1]) / 4294967296.0;
-    batch.ids.push_back(std::min(ids - 1, static_cast<int64_t>(share * static_cast<double>(ids))));
+  if (!bags.empty()) batch.offsets.push_back(0);
+  for (int64_t bag = 0; bag < rows * batch.fields; ++bag) {
+    const int64_t field = bag % batch.fields;
+    const int64_t table_rows = model.tables[model.fields[field].table].rows;
+    for (int i = 0; i < (bags.empty() ? 1 : bags[field]); ++i) {
+      const auto at = static_cast<int64_t>(batch.ids.size());
+      const auto bits =
+          Philox(key, {static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 0, 0});
+      const double share = UniformFromBits(bits[0]) + UniformFromBits(bits[1]) / 4294967296.0;
+      batch.ids.push_back(
+          std::min(table_rows - 1, static_cast<int64_t>(share * static_cast<double>(table_rows))));
+    }
+    if (!bags.empty()) batch.offsets.push_back(static_cast<int64_t>(batch.ids.size()));
   }
   batch.leaf_offsets = {0, rows};
   return batch;

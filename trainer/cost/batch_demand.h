@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_COST_BATCH_DEMAND_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout&
 // Returns the first training batch of the data set, as one rank reads it.
 StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedModel& model,
                                  const Dataset& dataset);
-// Returns a batch of one id a field, each uniformly among the ids of its table, from a fixed seed.
-SparseBatch UniformBatch(int64_t rows, const ResolvedModel& model);
+// Returns a batch of ids that lie uniformly among those of their tables, from a fixed seed. bags:
+// ids of a row by field; empty: one each.
+SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model);
 
 }  // namespace elastor
 

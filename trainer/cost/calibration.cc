@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -19,6 +18,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/clock.h"
+#include "core/base/precision.h"
 #include "core/base/text.h"
 #include "core/base/thread_pool.h"
 #include "core/graph/cpu/cpu_executor.h"
@@ -189,6 +189,14 @@ PassLeaves FullLeaves(int64_t leaves, int64_t rows_each) {
   return PassLeaves(0, offsets);
 }
 
+void SetProductRate(Precision precision, double rate, Machine* machine) {
+  if (precision == Precision::kBFloat16) {
+    machine->set_bfloat16_multiply_adds_per_s(rate);
+  } else {
+    machine->set_multiply_adds_per_s(rate);  // the CPU has no TF32
+  }
+}
+
 // The kernels, and the rate of products.
 void MeasureKernels(const Passes& passes, Machine* machine) {
   const Graph& graph = passes.graph();
@@ -235,7 +243,7 @@ void MeasureKernels(const Passes& passes, Machine* machine) {
     *machine->add_kernel() = kernel;
   }
   const auto products = 3 * static_cast<double>(graph.multiply_adds() * rows.back());
-  machine->set_multiply_adds_per_s(std::max(1.0, products / sum));
+  SetProductRate(passes.options().precision, std::max(1.0, products / sum), machine);
 }
 
 // How much slower a pass is when all units compute one.
@@ -247,7 +255,7 @@ double BusySlowdown(const Passes& passes, int units) {
   const double alone = QuartileSeconds([&] { passes.Run(leaves, memory[0].get()); });
   const double together =
       QuartileSeconds([&] { pool.Run([&](int t) { passes.Run(leaves, memory[t].get()); }); });
-  return std::max(1.0, together / alone);
+  return std::clamp(together / alone, 1.0, static_cast<double>(units));  // noise may say more
 }
 
 void MeasureMemory(int64_t width, Machine* machine) {
@@ -387,7 +395,7 @@ class RealSteps {
 // Seconds of the computation that the pieces so far predict for a batch.
 double PredictedCompute(const Experiment& experiment, const Machine& machine, const Graph& graph,
                         const TrainStepOptions& options, const JobDemand& demand) {
-  const WorkTimes work(&machine, &graph);
+  const WorkTimes work(&machine, ProductRate(machine, options.precision).value(), &graph);
   StepModel step;
   step.work = &work;
   step.graph = &graph;
@@ -443,12 +451,13 @@ Status MeasureSteps(const Experiment& experiment, const ResolvedModel& model,
   const double longer = std::max(1.0, update.fixed_s() / parameters / dense);
   pieces->mutable_update_dense()->set_each_s(pieces->update_dense().each_s() * longer);
   pieces->mutable_repack()->set_each_s(pieces->repack().each_s() * longer);
-  double scale = 1;
-  for (const StepMeasurement* measured : {&small, &large}) {
-    scale *= (*measured)[StepPart::kCompute] /
-             PredictedCompute(experiment, *machine, graph, options, measured->demand);
-  }
-  machine->set_compute_scale(std::sqrt(scale));
+  const auto scale = [&](const StepMeasurement& measured) {
+    return measured[StepPart::kCompute] /
+           PredictedCompute(experiment, *machine, graph, options, measured.demand);
+  };
+  const double one_pass = scale(small);
+  machine->set_compute_scale(scale(large));
+  machine->set_one_pass_compute_scale(one_pass);
   return OkStatus();
 }
 
@@ -476,52 +485,47 @@ Status MeasureOnOneRank(const Experiment& experiment, const ResolvedModel& model
   return MeasureSteps(experiment, model, dataset, passes.graph(), machine);
 }
 
-// Lower quartile of the seconds of a call in which two ranks exchange `bytes`; the others do
-// nothing.
+// Seconds of a call in which two ranks exchange `bytes`; the others do nothing.
 StatusOr<double> PairSeconds(int peer, int64_t bytes, Communicator* communicator) {
-  constexpr int kCalls = 50;
   const int rank = communicator->rank();
   const int other = rank == 0 ? peer : rank == peer ? 0 : -1;
   std::vector<int64_t> sizes(communicator->size(), 0);
   if (other >= 0) sizes[other] = bytes;
   std::vector<char> send(bytes), receive(bytes);
-  ELASTOR_RETURN_IF_ERROR(communicator->Barrier(Phase::kSetup));
-  std::vector<double> seconds;
-  for (int i = 0; i < kCalls; ++i) {
-    const Clock::time_point start = Clock::now();
-    ELASTOR_RETURN_IF_ERROR(
-        communicator->AllToAllV(Phase::kSetup, send.data(), sizes, receive.data(), sizes));
-    seconds.push_back(SecondsSince(start));
-  }
-  return Quartile(std::move(seconds));
+  const Clock::time_point start = Clock::now();
+  ELASTOR_RETURN_IF_ERROR(
+      communicator->AllToAllV(Phase::kSetup, send.data(), sizes, receive.data(), sizes));
+  return SecondsSince(start);
 }
 
+// Lower quartiles of calls with short and long messages in turn, so that both meet the same
+// machine.
 StatusOr<Link> MeasureLink(int peer, Communicator* communicator) {
-  constexpr int64_t kSmall = 8;
-  constexpr int64_t kLarge = int64_t{1} << 20;
-  ELASTOR_ASSIGN_OR_RETURN(const double small, PairSeconds(peer, kSmall, communicator));
-  ELASTOR_ASSIGN_OR_RETURN(const double large, PairSeconds(peer, kLarge, communicator));
+  constexpr int kCalls = 50;
+  constexpr int64_t kBytes[] = {8, int64_t{1} << 20};
+  std::vector<double> seconds[2];
+  ELASTOR_RETURN_IF_ERROR(communicator->Barrier(Phase::kSetup));
+  for (int i = 0; i < kCalls; ++i) {
+    for (int size = 0; size < 2; ++size) {
+      ELASTOR_ASSIGN_OR_RETURN(const double call, PairSeconds(peer, kBytes[size], communicator));
+      seconds[size].push_back(call);
+    }
+  }
+  const double small = Quartile(std::move(seconds[0]));
+  const double large = Quartile(std::move(seconds[1]));
   Link link;
   link.set_latency_s(std::max(small, 1e-9));
-  link.set_bytes_per_s(static_cast<double>(kLarge - kSmall) / std::max(large - small, 1e-9));
+  // No rate where a long message is not slower: Calibrate refuses it.
+  if (large > small) {
+    link.set_bytes_per_s(static_cast<double>(kBytes[1] - kBytes[0]) / (large - small));
+  }
   return link;
-}
-
-// Every rank's host, as a number.
-StatusOr<std::vector<int64_t>> Hosts(Communicator* communicator) {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  const auto mine = static_cast<int64_t>(std::hash<std::string>{}(name));
-  std::vector<int64_t> hosts(communicator->size());
-  const std::vector<int64_t> sizes(communicator->size(), sizeof mine);
-  ELASTOR_RETURN_IF_ERROR(communicator->AllGatherV(Phase::kSetup, &mine, hosts.data(), sizes));
-  return hosts;
 }
 
 // The links from rank 0: to the first other rank of its host, and to the first of another.
 Status MeasureLinks(Communicator* communicator, Machine* machine) {
   if (communicator->size() == 1) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> hosts, Hosts(communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> hosts, HostsOfRanks(communicator));
   for (int peer = 1; peer < communicator->size(); ++peer) {
     const bool same = hosts[peer] == hosts[0];
     if (same ? machine->has_same_host() : machine->has_other_host()) continue;
@@ -547,6 +551,16 @@ Status MeasureLinks(Communicator* communicator, Machine* machine) {
 
 }  // namespace
 
+StatusOr<std::vector<int64_t>> HostsOfRanks(Communicator* communicator) {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  const auto mine = static_cast<int64_t>(std::hash<std::string>{}(name));
+  std::vector<int64_t> hosts(communicator->size());
+  const std::vector<int64_t> sizes(communicator->size(), sizeof mine);
+  ELASTOR_RETURN_IF_ERROR(communicator->AllGatherV(Phase::kSetup, &mine, hosts.data(), sizes));
+  return hosts;
+}
+
 StatusOr<Machine> Calibrate(const Experiment& experiment, const ResolvedModel& model,
                             const Dataset& dataset, Communicator* communicator) {
   Machine machine;
@@ -556,6 +570,14 @@ StatusOr<Machine> Calibrate(const Experiment& experiment, const ResolvedModel& m
   }
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, status));
   ELASTOR_RETURN_IF_ERROR(MeasureLinks(communicator, &machine));
+  const auto lacks_rate = [](bool has, const Link& link) { return has && link.bytes_per_s() == 0; };
+  if (lacks_rate(machine.has_same_host(), machine.same_host()) ||
+      lacks_rate(machine.has_other_host(), machine.other_host())) {
+    status = UserError(
+        "a message of a mebibyte took no longer than one of 8 bytes: other work disturbs the "
+        "calibration; calibrate again on a quiet machine");
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, status));
   std::string text = machine.SerializeAsString();
   ELASTOR_RETURN_IF_ERROR(BroadcastText(*communicator, Phase::kSetup, 0, &text));
   machine.ParseFromString(text);

@@ -1,6 +1,9 @@
 #ifndef ELASTOR_TRAINER_COST_CALIBRATION_H_
 #define ELASTOR_TRAINER_COST_CALIBRATION_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "collective/communicator.h"
 #include "core/base/status.h"
 #include "trainer/data/dataset.h"
@@ -17,6 +20,9 @@ class Machine;
 // machine. User error, the same on all ranks, if the data cannot be read. Collective.
 StatusOr<Machine> Calibrate(const Experiment& experiment, const ResolvedModel& model,
                             const Dataset& dataset, Communicator* communicator);
+
+// Returns every rank's host, as a number. Collective.
+StatusOr<std::vector<int64_t>> HostsOfRanks(Communicator* communicator);
 
 }  // namespace elastor
 

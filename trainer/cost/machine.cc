@@ -1,6 +1,7 @@
 #include "trainer/cost/machine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <utility>
 #include <variant>
@@ -9,6 +10,7 @@
 #include "configs/proto/machine.pb.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/kernels/cpu/isa.h"
 #include "trainer/fields/field_rules.h"
 #include "trainer/fields/text_message.h"
 
@@ -50,6 +52,21 @@ Status CheckKernel(const std::string& path, const Kernel& kernel) {
   return OkStatus();
 }
 
+const char* NameOf(Activation activation) {
+  constexpr const char* kNames[] = {"",      " relu",    " gelu",      " swish",
+                                    " tanh", " sigmoid", " leaky relu"};
+  return kNames[static_cast<int>(activation)];
+}
+
+// What the time of an op depends on besides its shapes.
+template <typename Op>
+std::string Settings(const Op& op) {
+  std::string text;
+  if constexpr (requires { op.activation; }) StrAppend(&text, NameOf(op.activation));
+  if constexpr (requires { op.iterations; }) StrAppend(&text, " iterations ", op.iterations);
+  return text;
+}
+
 void AppendShape(const Shape& shape, std::ostringstream* text) {
   if (shape.tokens > 1) *text << shape.tokens << "x";
   *text << shape.width;
@@ -74,13 +91,31 @@ std::string MeasuredWith(const Experiment& experiment) {
   const OptimizerConfig& optimizer = experiment.optimizer();
   return StrCat("dense ", OptimizerConfig::Dense_Name(optimizer.dense()), ", sparse ",
                 OptimizerConfig::Sparse_Name(optimizer.sparse()), ", ",
-                TrainingConfig::Precision_Name(experiment.training().precision()));
+                TrainingConfig::Precision_Name(experiment.training().precision()), ", ",
+                IsaName(ActiveIsa()));
+}
+
+StatusOr<double> ProductRate(const Machine& machine, Precision precision) {
+  const auto found = [&](double rate, const char* field, const char* setting) -> StatusOr<double> {
+    if (rate > 0) return rate;
+    return UserError(StrCat("machine '", machine.name(), "': no ", field,
+                            "; expected it for training.precision: ", setting));
+  };
+  switch (precision) {
+    case Precision::kTf32:
+      return found(machine.tf32_multiply_adds_per_s(), "tf32_multiply_adds_per_s", "TF32");
+    case Precision::kBFloat16:
+      return found(machine.bfloat16_multiply_adds_per_s(), "bfloat16_multiply_adds_per_s",
+                   "BFLOAT16");
+    default:
+      return found(machine.multiply_adds_per_s(), "multiply_adds_per_s", "FLOAT32");
+  }
 }
 
 std::string KernelName(const Graph& graph, int node) {
   const Node& of = graph[node];
   std::ostringstream text;
-  text << std::visit([](const auto& op) { return op.kName; }, of.op);
+  text << std::visit([](const auto& op) { return op.kName + Settings(op); }, of.op);
   for (const int p : of.parameters) {
     text << " ";
     const std::vector<int64_t>& shape = graph.parameters()[p].shape;
@@ -95,8 +130,10 @@ std::string KernelName(const Graph& graph, int node) {
   return text.str();
 }
 
-WorkTimes::WorkTimes(const Machine* machine, const Graph* graph)
-    : machine_(machine), buckets_(static_cast<int>(graph->parameters().buckets().size())) {
+WorkTimes::WorkTimes(const Machine* machine, double multiply_adds_per_s, const Graph* graph)
+    : machine_(machine),
+      multiply_adds_per_s_(multiply_adds_per_s),
+      buckets_(static_cast<int>(graph->parameters().buckets().size())) {
   std::unordered_map<std::string, const Kernel*> kernels;
   for (const Kernel& kernel : machine->kernel()) kernels[kernel.op()] = &kernel;
   for (int i = 0; i < graph->size(); ++i) {
@@ -131,7 +168,7 @@ PassTimes WorkTimes::Pass(int64_t rows, int64_t leaves) const {
       pass.backward += Interpolate(node.kernel->rows(), node.kernel->backward_s(), count) +
                        node.kernel->leaf_s() * static_cast<double>(leaves - 1);
     } else {
-      const double once = std::max(node.multiply_adds * count / machine_->multiply_adds_per_s(),
+      const double once = std::max(node.multiply_adds * count / multiply_adds_per_s_,
                                    (node.numbers * count + node.parameters) * kElement / memory());
       pass.forward += machine_->kernel_s() + once;
       // The gradients of inputs and of parameters.
@@ -148,8 +185,14 @@ PassTimes WorkTimes::Pass(int64_t rows, int64_t leaves) const {
   return pass;
 }
 
-double WorkTimes::compute_scale() const {
-  return machine_->compute_scale() > 0 ? machine_->compute_scale() : 1;
+double WorkTimes::compute_scale(int64_t passes) const {
+  const auto scale = [](double found, double otherwise) { return found > 0 ? found : otherwise; };
+  const double many = scale(machine_->compute_scale(), 1);
+  const double one = scale(machine_->one_pass_compute_scale(), many);
+  constexpr double kMany = 16;
+  const double share = std::log2(std::clamp(static_cast<double>(passes), 1.0, kMany)) / 4;
+  static_assert(kMany == 1 << 4);
+  return one + share * (many - one);
 }
 
 double WorkTimes::measured_share() const {

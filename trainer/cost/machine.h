@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/precision.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
 
@@ -22,7 +23,11 @@ StatusOr<Machine> ReadMachine(const std::string& path);
 // Returns Machine::measured_with of a calibration with this experiment.
 std::string MeasuredWith(const Experiment& experiment);
 
-// Returns the name of a node's kernel, by kind and shapes: "linear 15x26x52 15x26 : 15x52 : 15x26".
+// Returns the rate of a unit's products. User error if the machine has none for the precision.
+StatusOr<double> ProductRate(const Machine& machine, Precision precision);
+
+// Returns the name of a node's kernel, by kind, settings and shapes: "linear gelu 15x26x52 15x26 :
+// 15x52 : 15x26".
 std::string KernelName(const Graph& graph, int node);
 
 // Seconds of one pass of a model over some rows.
@@ -37,13 +42,15 @@ struct PassTimes {
 // derived from its rates for products and memory.
 class WorkTimes {
  public:
-  // graph: as an executor runs it. machine and graph outlive the object.
-  WorkTimes(const Machine* machine, const Graph* graph);
+  // multiply_adds_per_s: ProductRate. graph: as an executor runs it. machine and graph outlive the
+  // object.
+  WorkTimes(const Machine* machine, double multiply_adds_per_s, const Graph* graph);
 
   // rows: with padding. leaves: of the pass.
   PassTimes Pass(int64_t rows, int64_t leaves) const;
-  // The time in which steps compute, over that of their kernels one by one.
-  double compute_scale() const;
+  // The time in which steps compute, over that of their kernels one by one. passes: of a thread in
+  // a step.
+  double compute_scale(int64_t passes) const;
   // The share of the graph's kernels that the machine has measured, by multiply-adds.
   double measured_share() const;
 
@@ -77,6 +84,7 @@ class WorkTimes {
   double gather() const;
 
   const Machine* machine_;
+  double multiply_adds_per_s_;
   std::vector<NodeTimes> nodes_;
   int buckets_ = 0;
 };

@@ -72,12 +72,15 @@ Predictor::Predictor(const Experiment* experiment, const Machine* machine,
       info_(info),
       dataset_(dataset),
       graph_(CpuExecutor<float>(model->graph).graph()),
-      work_(machine, &graph_) {}
+      product_rate_(ProductRate(*machine, PrecisionOf(experiment->training()))),
+      work_(machine, product_rate_.ok() ? *product_rate_ : 1, &graph_) {}
 
 StatusOr<const SparseBatch*> Predictor::BatchOf(int64_t rows) {
   if (batch_ != nullptr && batch_rows_ == rows) return batch_.get();
   if (dataset_ == nullptr) {
-    batch_ = std::make_unique<SparseBatch>(UniformBatch(rows, *model_));
+    const auto& bags = experiment_->data().shape().bags_of_fields();
+    batch_ = std::make_unique<SparseBatch>(
+        UniformBatch(rows, {bags.data(), static_cast<size_t>(bags.size())}, *model_));
   } else {
     Experiment sized = *experiment_;
     sized.mutable_training()->set_batch_size(static_cast<int32_t>(rows));
@@ -88,16 +91,34 @@ StatusOr<const SparseBatch*> Predictor::BatchOf(int64_t rows) {
   return batch_.get();
 }
 
-StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t batch_rows,
-                                        std::optional<int> plan_kind) {
+StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t batch_rows) {
+  if (experiment_->parallel().plan() == ParallelConfig::PLANNED) {
+    ELASTOR_ASSIGN_OR_RETURN(const PlanSearch searched,
+                             SearchPlan(ranks, ranks_per_host, batch_rows));
+    return searched.prediction;
+  }
+  ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(*experiment_, model_->tables, ranks));
+  return PredictPlan(plan, ranks_per_host, batch_rows);
+}
+
+StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per_host,
+                                            int64_t batch_rows) {
+  const int ranks = plan.ranks();
+  ELASTOR_RETURN_IF_ERROR(product_rate_.status());
+  if (ranks > kMostPredictedRanks) {
+    return UserError(StrCat("--ranks=", ranks,
+                            ": a prediction plays every message; expected at most ",
+                            kMostPredictedRanks, " with a machine"));
+  }
   const int threads = machine_->gpus() ? 1 : experiment_->parallel().threads();
   if (ranks_per_host == 0) {
     ranks_per_host = std::max(1, machine_->units_per_host() / threads);
   }
   ranks_per_host = std::min(ranks, ranks_per_host);
   if (ranks_per_host > 1 && !machine_->has_same_host()) {
-    return UserError(StrCat("machine '", machine_->name(), "': no same_host; expected it for ",
-                            ranks_per_host, " ranks of a host (calibrate under mpirun -np 2)"));
+    return UserError(
+        StrCat("machine '", machine_->name(), "': no same_host; expected it for ", ranks_per_host,
+               " ranks of a host (calibrate under mpirun -np 2), or --ranks_per_host=1"));
   }
   if (ranks > ranks_per_host && !machine_->has_other_host()) {
     return UserError(StrCat("machine '", machine_->name(), "': no other_host; ", ranks,
@@ -105,11 +126,6 @@ StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t b
                             " hosts: expected it, or fewer ranks, or --ranks_per_host"));
   }
   ELASTOR_ASSIGN_OR_RETURN(const SparseBatch* const batch, BatchOf(batch_rows));
-  Experiment planned = *experiment_;
-  if (plan_kind) {
-    planned.mutable_parallel()->set_plan(static_cast<ParallelConfig::Plan>(*plan_kind));
-  }
-  ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(planned, model_->tables, ranks));
   const EmbeddingLayout layout(model_->tables, model_->fields);
   const int64_t leaves = experiment_->parallel().virtual_shards();
   ELASTOR_ASSIGN_OR_RETURN(const JobDemand demand, CountDemand(*batch, layout, plan, leaves));
@@ -151,12 +167,46 @@ StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t b
   return prediction;
 }
 
+std::vector<std::string> Predictor::Warnings() const {
+  std::vector<std::string> warnings;
+  if (!machine_->build().empty() && machine_->build() != BuildName()) {
+    warnings.push_back("the machine was measured by another build, " + machine_->build() +
+                       "; calibrate again");
+  }
+  if (!machine_->build().empty() && measured_share() < 1) {
+    warnings.push_back(
+        "the machine was not measured with this model: kernels without times are "
+        "derived from multiply_adds_per_s and memory_bytes_per_s");
+  }
+  if (const std::string with = MeasuredWith(*experiment_);
+      !machine_->measured_with().empty() && machine_->measured_with() != with) {
+    warnings.push_back("the machine was measured with " + machine_->measured_with() +
+                       ", and this process has " + with +
+                       "; calibrate again, unless the job has the former");
+  }
+  if (machine_->gpus()) {
+    warnings.push_back(
+        "machines with GPUs play the messages of the CPU's step (docs/use/costs.md)");
+  }
+  if (std::ranges::any_of(model_->tables, &TableSpec::keyed)) {
+    warnings.push_back("passes that remove rows of keyed tables are not predicted");
+  }
+  return warnings;
+}
+
 StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment,
                               const Machine& machine, const DatasetInfo& info, int ranks,
                               int ranks_per_host) {
-  ELASTOR_ASSIGN_OR_RETURN(
-      const Prediction found,
-      predictor->Predict(ranks, ranks_per_host, experiment.training().batch_size()));
+  const int64_t batch_rows = experiment.training().batch_size();
+  const int plan = experiment.parallel().plan();
+  const bool planned = plan == ParallelConfig::PLANNED;
+  ELASTOR_ASSIGN_OR_RETURN(const PlanSearch plans,
+                           planned ? predictor->SearchPlan(ranks, ranks_per_host, batch_rows)
+                                   : predictor->ComparePlans(ranks, ranks_per_host, batch_rows));
+  if (!planned && !plans.simple[plan]) {
+    return MakePlan(experiment, predictor->tables(), ranks).status();
+  }
+  const Prediction& found = planned ? plans.prediction : *plans.simple[plan];
   Json parts;
   for (int p = 0; p < kStepParts; ++p) {
     parts[StepPartName(static_cast<StepPart>(p))] = found.part_seconds[p];
@@ -192,38 +242,16 @@ StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment
       json["epoch_price"] = machine.host_hour_price() * hosts * seconds / 3600;
     }
   }
-  for (int plan = ParallelConfig::Plan_MIN; plan <= ParallelConfig::Plan_MAX; ++plan) {
-    const StatusOr<Prediction> other =
-        predictor->Predict(ranks, ranks_per_host, experiment.training().batch_size(), plan);
-    // A plan beyond parallel.memory_budget_bytes cannot be.
-    json["step_seconds_of_plans"]
-        [ParallelConfig::Plan_Name(static_cast<ParallelConfig::Plan>(plan))] =
-            other.ok() ? Json(other->step_seconds) : Json(nullptr);
+  const auto name = [](int plan) {
+    return ParallelConfig::Plan_Name(static_cast<ParallelConfig::Plan>(plan));
+  };
+  Json& of_plans = json["step_seconds_of_plans"];
+  for (int plan = 0; plan < kSimplePlans; ++plan) {
+    const std::optional<Prediction>& other = plans.simple[plan];
+    of_plans[name(plan)] = other ? Json(other->step_seconds) : Json(nullptr);
   }
-  Json warnings = Json::array();
-  if (!machine.build().empty() && machine.build() != BuildName()) {
-    warnings.push_back("the machine was measured by another build, " + machine.build() +
-                       "; calibrate again");
-  }
-  if (!machine.build().empty() && predictor->measured_share() < 1) {
-    warnings.push_back(
-        "the machine was not measured with this model: kernels without times are "
-        "derived from multiply_adds_per_s and memory_bytes_per_s");
-  }
-  if (const std::string with = MeasuredWith(experiment);
-      !machine.measured_with().empty() && machine.measured_with() != with) {
-    warnings.push_back("the machine was measured with " + machine.measured_with() +
-                       ", and this is " + with + "; calibrate again");
-  }
-  if (machine.gpus()) {
-    warnings.push_back(
-        "machines with GPUs have one rate for every precision, and play the messages of the CPU's "
-        "step (docs/use/costs.md)");
-  }
-  if (std::ranges::any_of(predictor->tables(), &TableSpec::keyed)) {
-    warnings.push_back("passes that remove rows of keyed tables are not predicted");
-  }
-  json["warnings"] = warnings;
+  if (planned) of_plans[name(ParallelConfig::PLANNED)] = found.step_seconds;
+  json["warnings"] = predictor->Warnings();
   return json;
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
+#include "embedding/shard_plan.h"
 #include "trainer/cost/batch_demand.h"
 #include "trainer/cost/machine.h"
 #include "trainer/data/dataset.h"
@@ -21,6 +22,12 @@ namespace elastor {
 
 class Experiment;
 class Machine;
+
+// Predictions of more ranks are refused: their memory grows with the square of this number.
+inline constexpr int kMostPredictedRanks = 4096;
+
+// ParallelConfig::Plan below it place tables without a machine.
+inline constexpr int kSimplePlans = 4;
 
 // What a step of a job costs. Times are in seconds.
 struct Prediction {
@@ -40,6 +47,14 @@ struct Prediction {
   double samples_per_s() const { return static_cast<double>(batch_rows) / step_seconds; }
 };
 
+// What plan PLANNED has chosen.
+struct PlanSearch {
+  std::vector<Placement> placements;  // by table
+  Prediction prediction;
+  // Of the simple plans; none for a plan beyond parallel.memory_budget_bytes.
+  std::array<std::optional<Prediction>, kSimplePlans> simple;
+};
+
 // Predicts steps of one experiment on one machine. Batches are made once for each size.
 class Predictor {
  public:
@@ -48,13 +63,21 @@ class Predictor {
   Predictor(const Experiment* experiment, const Machine* machine, const ResolvedModel* model,
             const DatasetInfo* info, const Dataset* dataset);
 
-  // ranks_per_host 0: as many as have a unit for each of their threads. plan: a
-  // ParallelConfig::Plan; none: the experiment's. User error in one line if the machine lacks a
-  // link, or the plan or the batch cannot be.
-  StatusOr<Prediction> Predict(int ranks, int ranks_per_host, int64_t batch_rows,
-                               std::optional<int> plan = std::nullopt);
+  // Predicts with the experiment's plan. ranks_per_host 0: as many as have a unit for each of their
+  // threads. User error in one line if the machine lacks a link, or the plan or the batch cannot
+  // be.
+  StatusOr<Prediction> Predict(int ranks, int ranks_per_host, int64_t batch_rows);
+  StatusOr<Prediction> PredictPlan(const ShardPlan& plan, int ranks_per_host, int64_t batch_rows);
+  // Predicts every simple plan, and chooses the fastest.
+  StatusOr<PlanSearch> ComparePlans(int ranks, int ranks_per_host, int64_t batch_rows);
+  // Chooses a placement for every table within parallel.memory_budget_bytes: it begins with the
+  // best simple plan, and keeps each change that shortens the predicted step. It tries fewer
+  // changes where predictions are dear (many ranks, large batches). User error as of Predict.
+  StatusOr<PlanSearch> SearchPlan(int ranks, int ranks_per_host, int64_t batch_rows);
   double measured_share() const { return work_.measured_share(); }
   const std::vector<TableSpec>& tables() const { return model_->tables; }
+  // What makes predictions worse, one line each.
+  std::vector<std::string> Warnings() const;
 
  private:
   StatusOr<const SparseBatch*> BatchOf(int64_t rows);
@@ -65,9 +88,13 @@ class Predictor {
   const DatasetInfo* info_;
   const Dataset* dataset_;
   const Graph graph_;  // as the executor runs it
+  const StatusOr<double> product_rate_;
   const WorkTimes work_;
   std::unique_ptr<SparseBatch> batch_;  // of the last size
   int64_t batch_rows_ = 0;
+  // The last search, of a batch of so many rows.
+  std::optional<PlanSearch> searched_;
+  int64_t searched_rows_ = 0;
 };
 
 // Returns `prediction` of mode describe: the step on `ranks` ranks, and what an epoch takes.

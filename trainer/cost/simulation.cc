@@ -3,8 +3,9 @@
 // thread has got, and a thread's work ends at a known time of that clock.
 //
 // A call is complete on a rank when its own messages have left and those of all ranks have come. A
-// message is one latency and its bytes behind the later of sender and receiver. What a rank, and a
-// host, sends and receives shares its link.
+// message is one latency and its bytes behind the later of sender and receiver. What a rank sends
+// to its host, and to other hosts, shares a link each, and so does what a host sends. No rank
+// leaves a call before all have entered it.
 #include "trainer/cost/simulation.h"
 
 #include <algorithm>
@@ -221,10 +222,12 @@ class Simulation {
     return at;
   }
 
-  // Seconds that one rank, or one host, is busy with messages of a direction.
+  // Seconds that one rank is busy with messages of a direction.
   struct Load {
-    double seconds = 0;
+    double on_host = 0, between_hosts = 0;
     double host_bytes = 0;  // to or from other hosts
+
+    double seconds() const { return std::max(on_host, between_hosts); }
   };
 
   std::vector<double> Exchange(int c) const {
@@ -233,18 +236,18 @@ class Simulation {
     std::vector<Load> out(n), in(n);
     std::vector<double> left(entered), first(n, kNever);
     for (int from = 0; from < n; ++from) {
-      for (int to = 0; to < n; ++to) {
-        const int64_t bytes = CallAt(c).send[from][to];
-        if (bytes == 0 || from == to) continue;
+      CallAt(c).send[from].ForEach([&](int to, int64_t bytes) {
+        if (from == to) return;
+        const bool on_host = HostOf(from) == HostOf(to);
         const Link& link = LinkOf(from, to);
         const double transfer = static_cast<double>(bytes) / link.bytes_per_s();
         left[to] = std::max(left[to], entered[from] + link.latency_s() + transfer);
         first[to] = std::min(first[to], entered[from] + link.latency_s());
         for (Load* load : {&out[from], &in[to]}) {
-          load->seconds += link.message_s() + transfer;
-          if (HostOf(from) != HostOf(to)) load->host_bytes += static_cast<double>(bytes);
+          (on_host ? load->on_host : load->between_hosts) += link.message_s() + transfer;
+          if (!on_host) load->host_bytes += static_cast<double>(bytes);
         }
-      }
+      });
     }
     const double host_rate = machine_.other_host().host_bytes_per_s();
     for (int begin = 0; begin < n; begin += job_.ranks_per_host) {
@@ -257,9 +260,9 @@ class Simulation {
         if (in[r].host_bytes > 0) in_from = std::min(in_from, first[r]);
       }
       for (int r = begin; r < end; ++r) {
-        left[r] = std::max(left[r], entered[r] + out[r].seconds);
-        if (in[r].seconds > 0) {
-          left[r] = std::max(left[r], std::max(entered[r], first[r]) + in[r].seconds);
+        left[r] = std::max(left[r], entered[r] + out[r].seconds());
+        if (in[r].seconds() > 0) {
+          left[r] = std::max(left[r], std::max(entered[r], first[r]) + in[r].seconds());
         }
         if (host_rate <= 0) continue;
         if (out[r].host_bytes > 0) left[r] = std::max(left[r], out_from + out_bytes / host_rate);
@@ -286,6 +289,16 @@ class Simulation {
 };
 
 }  // namespace
+
+SimBlocks::SimBlocks(std::span<const int64_t> bytes) {
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 0 || bytes[i] != bytes[i - 1]) {
+      ends_.push_back(0);
+      bytes_.push_back(bytes[i]);
+    }
+    ends_.back() = static_cast<int32_t>(i + 1);
+  }
+}
 
 SimResult Simulate(const Machine& machine, const SimJob& job) {
   return Simulation(machine, job).Run();

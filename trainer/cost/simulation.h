@@ -2,6 +2,8 @@
 #define ELASTOR_TRAINER_COST_SIMULATION_H_
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 namespace elastor {
@@ -32,11 +34,32 @@ struct SimThread {
   std::vector<SimTask> tasks;
 };
 
+// Bytes from one rank to every rank, kept as runs of equal blocks: a thousand ranks exchange a
+// million blocks a call, most of them alike.
+class SimBlocks {
+ public:
+  explicit SimBlocks(std::span<const int64_t> bytes);
+  SimBlocks(std::initializer_list<int64_t> bytes)
+      : SimBlocks(std::span<const int64_t>(bytes.begin(), bytes.size())) {}
+  // Calls visit(rank, bytes) for every rank that gets bytes, in order.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    int rank = 0;
+    for (size_t i = 0; i < ends_.size(); rank = ends_[i++]) {
+      for (int to = rank; bytes_[i] != 0 && to < ends_[i]; ++to) visit(to, bytes_[i]);
+    }
+  }
+
+ private:
+  std::vector<int32_t> ends_;  // of the runs
+  std::vector<int64_t> bytes_;
+};
+
 // A collective call, which every rank makes once a part.
 struct SimCall {
-  // Bytes to every rank, by the rank that sends; a block of 0 bytes does not travel. Empty: an
-  // all-reduce of `bytes`.
-  std::vector<std::vector<int64_t>> send = {};
+  // Blocks by the rank that sends; a block of 0 bytes does not travel. Empty: an all-reduce of
+  // `bytes`.
+  std::vector<SimBlocks> send = {};
   int64_t bytes = 0;
 };
 

@@ -81,6 +81,7 @@ class RankWriter {
   SimThread& worker() { return threads_.back(); }
   const RouteDemand& asked() const { return demand_.batch.of_rank[rank_]; }
   static double Asked(int64_t count) { return static_cast<double>(count); }
+  Range own_leaves() const { return LeavesOfRank(rank_, model_.shape.ranks, model_.shape.leaves); }
   double Elements(double rows) const { return rows * static_cast<double>(model_.width); }
   double listed() const {
     return model_.shape.ranks == 1 ? 0 : static_cast<double>(demand_.listed_keys[rank_]);
@@ -132,8 +133,9 @@ class RankWriter {
   }
 
   // The seconds of a computing thread: until the last pass's backward, then until each bucket is
-  // complete.
+  // complete. All threads compute together what they share.
   struct Share {
+    int width = 1;
     double before = 0;
     std::vector<double> bucket_ready;  // by bucket, from there on
     double after = 0;                  // from the last bucket on
@@ -142,7 +144,7 @@ class RankWriter {
   std::vector<StepPass> PassesOf(int t) const {
     const TrainStepOptions& options = model_.options;
     const int64_t batch_rows = demand_.batch.rows;
-    const Range own = LeavesOfRank(rank_, model_.shape.ranks, options.leaves);
+    const Range own = own_leaves();
     const ThreadShare share_of = ShareOfThread(options, *model_.graph, own, t, model_.threads);
     const int64_t largest =
         OneLeafAPass(*model_.graph) ? 1 : PassLeavesOf(options.leaves, batch_rows);
@@ -194,7 +196,10 @@ class RankWriter {
     // Nodes that are left are added in memory, about one for each two passes.
     const double merges = std::max(0.0, static_cast<double>(passes.size()) / 2 - 1);
     share.before += work_.Fold(2 * merges * parameters());
-    const double scale = work_.compute_scale();
+    if (SharesLeaves(model_.graph->needs_whole_leaf(), own_leaves(), model_.threads)) {
+      share.width = t == 0 ? model_.threads : 1;
+    }
+    const double scale = work_.compute_scale(static_cast<int64_t>(passes.size())) / share.width;
     share.before *= scale;
     share.after *= scale;
     for (double& seconds : share.bucket_ready) seconds *= scale;
@@ -210,14 +215,14 @@ class RankWriter {
       SimThread* const thread = &threads_[t];
       if (t > 0) Wait(thread, begun, 1);
       const Share& share = shares_[t];
-      Add(StepPart::kCompute, share.before, 1, thread);
+      Add(StepPart::kCompute, share.before, share.width, thread);
       double at = 0;
       for (int b = buckets_ - 1; b >= 0; --b) {
-        Add(StepPart::kCompute, share.bucket_ready[b] - at, 1, thread);
+        Add(StepPart::kCompute, share.bucket_ready[b] - at, share.width, thread);
         at = share.bucket_ready[b];
         Post(thread, b);
       }
-      Add(StepPart::kCompute, share.after, 1, thread);
+      Add(StepPart::kCompute, share.after, share.width, thread);
       if (t > 0) Post(thread, done);
     }
     if (model_.shape.overlap) {
@@ -270,7 +275,7 @@ class RankWriter {
   const WorkTimes& work_;
   const JobDemand& demand_;
   const int rank_;
-  const std::vector<StepCall>& calls_;  // of this rank
+  const std::vector<StepCall>& calls_;  // of rank 0, whose bytes are not read
   const int buckets_;
   const BatchNodes nodes_;
   int step_ = 0;
@@ -284,36 +289,32 @@ class RankWriter {
 StepProgram MakeStepProgram(const StepModel& model, const JobDemand& demand, int steps) {
   StepProgram program;
   const int ranks = model.shape.ranks;
-  std::vector<std::vector<StepCall>> calls;
+  SimJob& job = program.job;
   for (int r = 0; r < ranks; ++r) {
-    calls.push_back(CallsOfStep(model.shape, demand.batch, &demand.batch, model.shape.overlap, r));
-  }
-  for (int r = 0; r < ranks; ++r) {
-    for (const StepCall& call : calls[r]) {
-      const Sent sent = call.sent(r, ranks);
+    std::vector<StepCall> calls =
+        CallsOfStep(model.shape, demand.batch, &demand.batch, model.shape.overlap, r);
+    job.calls.resize(calls.size());
+    for (size_t c = 0; c < calls.size(); ++c) {
+      const Sent sent = calls[c].sent(r, ranks);
       program.all_sent.messages += sent.messages;
       program.all_sent.bytes += sent.bytes;
-      if (r == 0) program.rank0_sent.messages += sent.messages;
-      if (r == 0) program.rank0_sent.bytes += sent.bytes;
+      if (calls[c].kind == CallKind::kAllReduceSum) {
+        job.calls[c].bytes = calls[c].send[0];
+      } else {
+        job.calls[c].send.emplace_back(calls[c].send);
+      }
     }
+    if (r > 0) continue;
+    program.rank0_sent = program.all_sent;
+    program.calls = std::move(calls);
   }
-  program.calls = calls[0];
-  SimJob& job = program.job;
   job.ranks = ranks;
   job.ranks_per_host = model.ranks_per_host;
   job.signals = RankWriter::Signals(static_cast<int>(model.shape.buckets.size()));
   job.marks = MarkOf(steps, 0);
   job.repeats = steps;
-  for (size_t c = 0; c < program.calls.size(); ++c) {
-    SimCall call;
-    if (program.calls[c].kind == CallKind::kAllReduceSum) call.bytes = program.calls[c].send[0];
-    for (int r = 0; r < ranks && call.bytes == 0; ++r) {
-      call.send.push_back(std::move(calls[r][c].send));
-    }
-    job.calls.push_back(std::move(call));
-  }
   for (int r = 0; r < ranks; ++r) {
-    RankWriter writer(model, demand, r, calls[r]);
+    RankWriter writer(model, demand, r, program.calls);
     for (int step = 0; step < steps; ++step) writer.WriteStep(step);
     program.work.push_back(writer.work());
     for (SimThread& thread : writer.TakeThreads()) job.threads.push_back(std::move(thread));

@@ -313,6 +313,9 @@ Experiment WithAbsolutePaths(Experiment experiment) {
   };
   if (experiment.has_data()) make_absolute(experiment.mutable_data()->mutable_path());
   if (experiment.has_publish()) make_absolute(experiment.mutable_publish()->mutable_path());
+  if (!experiment.parallel().machine().empty()) {
+    make_absolute(experiment.mutable_parallel()->mutable_machine());
+  }
   if (experiment.training().has_warm_start()) {
     make_absolute(experiment.mutable_training()->mutable_warm_start()->mutable_path());
   }

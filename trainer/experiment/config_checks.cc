@@ -333,6 +333,12 @@ Status ValidateExperiment(const Experiment& experiment) {
     return Mistake("evaluation.iterations", std::to_string(iterations),
                    "0, as the model does not apply its blocks repeatedly");
   }
+  if (experiment.parallel().plan() == ParallelConfig::PLANNED &&
+      experiment.parallel().machine().empty()) {
+    return UserError(
+        "parallel.machine: empty; expected the file of a machine, by which plan PLANNED chooses "
+        "(--mode=calibrate measures one)");
+  }
   const int64_t batch = experiment.training().batch_size();
   const int64_t shards = experiment.parallel().virtual_shards();
   if (batch >= shards) return OkStatus();

@@ -141,6 +141,13 @@ Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
   if (!experiment.data().path().empty()) return TrainingRows(experiment, data).status();
   const DataShape& shape = experiment.data().shape();
   if (shape.text_length() > 1 || shape.image_side() > 0) return OkStatus();
+  const int bags = shape.bags_of_fields_size();
+  if (bags > 0 && (bags != shape.ids_of_fields_size() || shape.categorical_fields() > 0)) {
+    return UserError(StrCat("data.shape.bags_of_fields: ", bags,
+                            " numbers; expected one for each of ", shape.ids_of_fields_size(),
+                            " ids_of_fields, without categorical_fields"));
+  }
+  if (shape.ids_of_fields_size() > 0) return OkStatus();
   if (shape.numeric_fields() > 0 && shape.categorical_fields() <= 0) return OkStatus();
   if (shape.categorical_fields() > 0 && shape.ids_per_field() > 0) return OkStatus();
   return UserError(
@@ -151,13 +158,13 @@ Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
 }  // namespace
 
 StatusOr<Json> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
-                        int64_t ntk_rows) {
+                        int64_t ntk_rows, std::span<const Placement> planned) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment, data));
   ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, data));
   const Graph& graph = model.graph;
   const ParameterLayout& layout = graph.parameters();
   const std::vector<TableSpec>& tables = model.tables;
-  ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, tables, ranks));
+  ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, tables, ranks, planned));
 
   const int64_t slots =
       SlotElements(MakeTrainStepOptions(experiment, data).dense.rule.kind, kParameterBlock);

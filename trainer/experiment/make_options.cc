@@ -385,12 +385,16 @@ StatusOr<int64_t> TrainingRows(const Experiment& experiment, const DatasetInfo& 
 }
 
 StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<TableSpec>& tables,
-                             int ranks) {
+                             int ranks, std::span<const Placement> planned) {
   const OptimizerKind kind = SparseKind(experiment.optimizer().sparse());
   std::vector<int64_t> bytes_per_row;
   for (const TableSpec& table : tables) {
     bytes_per_row.push_back(
         RowBytes({table.width, SlotElements(kind, table.width)}, sizeof(float)));
+  }
+  if (!planned.empty()) {
+    return ShardPlan::Make(planned, tables, bytes_per_row, ranks,
+                           experiment.parallel().memory_budget_bytes());
   }
   return ShardPlan::Make(PlanKindOf(experiment.parallel().plan()), tables, bytes_per_row, ranks,
                          experiment.parallel().memory_budget_bytes());
@@ -409,6 +413,12 @@ DatasetInfo AssumedData(const DataShape& shape) {
   }
   for (int i = 0; i < shape.categorical_fields(); ++i) {
     info.categorical.push_back({StrCat("C", i + 1), shape.ids_per_field()});
+  }
+  for (int i = 0; i < shape.ids_of_fields_size(); ++i) {
+    const bool one = i >= shape.bags_of_fields_size() || shape.bags_of_fields(i) == 1;
+    info.categorical.push_back({.name = StrCat("C", info.categorical.size() + 1),
+                                .ids = shape.ids_of_fields(i),
+                                .multi_hot = !one});
   }
   return info;
 }

@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_EXPERIMENT_MAKE_OPTIONS_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,9 +60,11 @@ RowOrder MakeRowOrder(const Experiment& experiment);
 // error in one line when the split has fewer.
 StatusOr<int64_t> TrainingRows(const Experiment& experiment, const DatasetInfo& data);
 
-// Makes the shard plan of the embeddings' weights and slots that the experiment asks for.
+// Makes the shard plan of the embeddings' weights and slots that the experiment asks for. planned:
+// the placements that plan PLANNED has chosen (trainer/cost/planned_tables.h). Where nobody
+// chooses, as in evaluations and estimates of memory, it is empty and AUTO stands in.
 StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<TableSpec>& tables,
-                             int ranks);
+                             int ranks, std::span<const Placement> planned = {});
 
 // Returns the data set that --mode=describe assumes when no data.path is given.
 DatasetInfo AssumedData(const DataShape& shape);

@@ -28,6 +28,24 @@ Status WritePicture(const std::string& picture) {
   return OkStatus();
 }
 
+// A field's name may be no UTF-8: such bytes become U+FFFD.
+Status PrintJson(const Json& json, Communicator& communicator) {
+  return PrintOnce(json.dump(2) + "\n", communicator);
+}
+
+Status ShowScaling(Predictor* predictor, const Machine& machine, const Experiment& experiment,
+                   Communicator& communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(const Scaling scaling, PredictScaling(predictor, experiment, FLAGS_ranks,
+                                                                 FLAGS_ranks_per_host));
+  if (!FLAGS_output_dir.empty()) {
+    const Status written = communicator.rank() == 0
+                               ? WritePicture(ScalingPicture(scaling, machine.name()))
+                               : OkStatus();
+    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, written));
+  }
+  return PrintOnce(ScalingTable(scaling), communicator);
+}
+
 Status RunDescribe(const ModeCall& call, Communicator& communicator) {
   const Experiment& experiment = call.options.experiment;
   ELASTOR_RETURN_IF_ERROR(ValidateRanks(experiment, FLAGS_ranks));
@@ -37,31 +55,23 @@ Status RunDescribe(const ModeCall& call, Communicator& communicator) {
     ELASTOR_ASSIGN_OR_RETURN(dataset, Dataset::Open(path));
     info = dataset->info();
   }
+  const std::string& path = FLAGS_machine.empty() ? experiment.parallel().machine() : FLAGS_machine;
   ELASTOR_ASSIGN_OR_RETURN(Json json, Describe(experiment, info, FLAGS_ranks, FLAGS_rows));
-  std::string text;
-  if (!FLAGS_machine.empty()) {
-    ELASTOR_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(FLAGS_machine));
-    ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, info));
-    Predictor predictor(&experiment, &machine, &model, &info, dataset.get());
-    if (FLAGS_scaling) {
-      ELASTOR_ASSIGN_OR_RETURN(
-          const Scaling scaling,
-          PredictScaling(&predictor, experiment, FLAGS_ranks, FLAGS_ranks_per_host));
-      text = ScalingTable(scaling);
-      if (!FLAGS_output_dir.empty()) {
-        const Status written = communicator.rank() == 0
-                                   ? WritePicture(ScalingPicture(scaling, machine.name()))
-                                   : OkStatus();
-        ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, written));
-      }
-    } else {
-      ELASTOR_ASSIGN_OR_RETURN(
-          json["prediction"],
-          PredictionJson(&predictor, experiment, machine, info, FLAGS_ranks, FLAGS_ranks_per_host));
-    }
+  if (path.empty()) return PrintJson(json, communicator);
+  ELASTOR_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(path));
+  ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, info));
+  Predictor predictor(&experiment, &machine, &model, &info, dataset.get());
+  if (FLAGS_scaling) return ShowScaling(&predictor, machine, experiment, communicator);
+  if (experiment.parallel().plan() == ParallelConfig::PLANNED) {
+    ELASTOR_ASSIGN_OR_RETURN(const PlanSearch planned,
+                             predictor.SearchPlan(FLAGS_ranks, FLAGS_ranks_per_host,
+                                                  experiment.training().batch_size()));
+    ELASTOR_ASSIGN_OR_RETURN(
+        json, Describe(experiment, info, FLAGS_ranks, FLAGS_rows, planned.placements));
   }
-  // A field's name may be no UTF-8: such bytes become U+FFFD.
-  return PrintOnce(FLAGS_scaling ? text : json.dump(2) + "\n", communicator);
+  ELASTOR_ASSIGN_OR_RETURN(json["prediction"], PredictionJson(&predictor, experiment, machine, info,
+                                                              FLAGS_ranks, FLAGS_ranks_per_host));
+  return PrintJson(json, communicator);
 }
 
 constexpr const char* kDescribeFlags[] = {"machine",        "output_dir", "ranks",

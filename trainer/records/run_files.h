@@ -6,6 +6,7 @@ namespace elastor {
 // Names in a run's folder, the trainer's --output_dir (docs/use/outputs.md, "Files").
 inline constexpr char kExperimentFile[] = "experiment.textproto";
 inline constexpr char kPlanFile[] = "plan.txt";
+inline constexpr char kMachineFile[] = "machine.textproto";
 inline constexpr char kMetricsFile[] = "metrics.jsonl";
 inline constexpr char kMetricsTableFile[] = "metrics.csv";
 inline constexpr char kSummaryFile[] = "summary.json";

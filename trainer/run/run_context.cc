@@ -122,7 +122,12 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   }
   ELASTOR_RETURN_IF_ERROR(
       ValidateSlices(MakeSliceOptions(options.experiment.evaluation()), (*dataset)->info()));
-  ELASTOR_ASSIGN_OR_RETURN(ShardPlan plan, MakePlan(planned, model.tables, communicator->size()));
+  PlannedTables tables;
+  if (options.trains() && planned.parallel().plan() == ParallelConfig::PLANNED) {
+    ELASTOR_ASSIGN_OR_RETURN(tables, PlanTables(planned, model, **dataset, communicator));
+  }
+  ELASTOR_ASSIGN_OR_RETURN(
+      ShardPlan plan, MakePlan(planned, model.tables, communicator->size(), tables.placements));
   ELASTOR_ASSIGN_OR_RETURN(
       const std::string memory_warning,
       CheckMemoryOf(options, planned, **dataset, model.graph, plan, communicator));
@@ -138,28 +143,30 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
         << options.experiment.data().path() << ": version " << (*dataset)->version()
         << " of the format, whose meta.json has no hash; prepare again for more protection";
   }
-  auto context =
-      std::make_unique<RunContext>(options, communicator, std::move(dataset).value(),
-                                   std::move(model), std::move(plan), std::move(log).value());
+  auto context = std::make_unique<RunContext>(options, communicator, std::move(dataset).value(),
+                                              std::move(model), std::move(tables), std::move(plan),
+                                              std::move(log).value());
   ELASTOR_RETURN_IF_ERROR(context->MakeBackend(options));
   return context;
 }
 
 RunContext::RunContext(const RunOptions& options, Communicator* communicator,
-                       std::unique_ptr<Dataset> dataset, ResolvedModel model, ShardPlan plan,
-                       std::unique_ptr<RunLog> log)
+                       std::unique_ptr<Dataset> dataset, ResolvedModel model, PlannedTables planned,
+                       ShardPlan plan, std::unique_ptr<RunLog> log)
     : experiment(options.experiment),
       numerics(options.numerics),
       tensorboard(options.tensorboard),
       communicator(communicator),
       dataset(std::move(dataset)),
+      planned(std::move(planned)),
       plan(std::move(plan)),
       log(std::move(log)),
       model(std::move(model)),
       pool(experiment.parallel().threads()) {}
 
 Status RunContext::BeginLog() {
-  return AgreeOnStatus(*communicator, log->Begin(plan.ToString(), tensorboard));
+  return AgreeOnStatus(*communicator,
+                       log->Begin(plan.ToString() + planned.report, tensorboard, planned.machine));
 }
 
 Status RunContext::MakeBackend(const RunOptions& options) {

@@ -14,6 +14,7 @@
 #include "core/process/claimed_folder.h"
 #include "embedding/shard_plan.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/cost/planned_tables.h"
 #include "trainer/data/dataset.h"
 #include "trainer/evaluate/evaluation.h"
 #include "trainer/evaluate/ntk.h"
@@ -60,8 +61,8 @@ struct RunContext {
       std::optional<ClaimedFolder> claimed = std::nullopt);
 
   RunContext(const RunOptions& options, Communicator* communicator,
-             std::unique_ptr<Dataset> dataset, ResolvedModel model, ShardPlan plan,
-             std::unique_ptr<RunLog> log);
+             std::unique_ptr<Dataset> dataset, ResolvedModel model, PlannedTables planned,
+             ShardPlan plan, std::unique_ptr<RunLog> log);
 
   // Calls RunLog::Begin. Collective.
   Status BeginLog();
@@ -102,6 +103,7 @@ struct RunContext {
   const bool tensorboard;
   Communicator* const communicator;
   const std::unique_ptr<Dataset> dataset;
+  const PlannedTables planned;  // of plan PLANNED; else empty
   const ShardPlan plan;
   const std::unique_ptr<RunLog> log;
   const ResolvedModel model;

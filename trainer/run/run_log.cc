@@ -135,7 +135,7 @@ Status RunLog::CheckRunToContinue() const {
                    ": a field that changes results must stay as it was");
 }
 
-Status RunLog::Begin(const std::string& plan, bool tensorboard) {
+Status RunLog::Begin(const std::string& plan, bool tensorboard, const std::string& machine) {
   if (!writes_) return OkStatus();
   ELASTOR_RETURN_IF_ERROR(CheckInPlace());
   folder_->Keep();
@@ -167,6 +167,9 @@ Status RunLog::Begin(const std::string& plan, bool tensorboard) {
   }
   ELASTOR_RETURN_IF_ERROR(
       WriteFileAtomically(PathOf(kExperimentFile), ExperimentText(WithAbsolutePaths(experiment_))));
+  if (!machine.empty()) {
+    ELASTOR_RETURN_IF_ERROR(WriteFileAtomically(PathOf(kMachineFile), machine));
+  }
   return WriteFileAtomically(PathOf(kPlanFile), plan);
 }
 

@@ -48,8 +48,9 @@ class RunLog {
   // Writes experiment.textproto and plan.txt, begins metrics.jsonl and metrics.csv, and removes an
   // old summary. A resumed run keeps the records up to its step. To be called once, after every
   // check that can refuse the command has passed. `plan` is the shard plan's table. With
-  // `tensorboard`, records go into a TensorBoardFile, too.
-  Status Begin(const std::string& plan, bool tensorboard = false);
+  // `tensorboard`, records go into a TensorBoardFile, too. `machine` is the text of
+  // parallel.machine, if the plan was chosen by it; machine.textproto keeps it.
+  Status Begin(const std::string& plan, bool tensorboard = false, const std::string& machine = "");
 
   // Marks the directory, until Finish, as one that an inference is filling: after a death the same
   // command then takes it up. To be called before the first file is published there; Begin does so,

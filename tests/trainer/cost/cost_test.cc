@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/call_messages.h"
@@ -103,6 +104,23 @@ TEST(SimulationTest, RanksOfAHostShareItsLink) {
   machine.mutable_other_host()->set_host_bytes_per_s(5);
   EXPECT_NEAR(Simulate(machine, job).left[0][2], 5, 1e-12);  // 1 s, and 20 bytes at 5
   EXPECT_NEAR(Simulate(machine, job).left[0][0], 4, 1e-12);
+}
+
+// Rank 0 sends twenty bytes to its host, 0.2 s at 100 bytes/s, and ten to another, 1 s at 10: the
+// links work side by side.
+TEST(SimulationTest, LinksOfARankDoNotWaitForEachOther) {
+  SimJob job = {.ranks = 4, .ranks_per_host = 2};
+  job.calls = {{.send = {{0, 20, 10, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}}}};
+  for (int r = 0; r < 4; ++r) job.threads.push_back({r, {Call(0)}});
+  EXPECT_NEAR(Simulate(SlowMachine(), job).left[0][0], 1, 1e-12);
+}
+
+TEST(SimulationTest, BlocksAreThoseGiven) {
+  std::vector<std::pair<int, int64_t>> found;
+  SimBlocks({7, 7, 0, 0, 5, 7}).ForEach([&](int to, int64_t bytes) {
+    found.push_back({to, bytes});
+  });
+  EXPECT_EQ(found, (std::vector<std::pair<int, int64_t>>{{0, 7}, {1, 7}, {4, 5}, {5, 7}}));
 }
 
 TEST(SimulationTest, AnAllReduceBeginsWithTheLastRank) {
@@ -216,7 +234,65 @@ TEST_F(PredictionTest, SaysWhichLinkIsMissing) {
   EXPECT_EQ(
       Predict(machine, 2, 64).status().message(),
       "machine 'slow': no same_host; expected it for 2 ranks of a host (calibrate under mpirun "
-      "-np 2)");
+      "-np 2), or --ranks_per_host=1");
+  EXPECT_EQ(Predict(machine, 8192, 64).status().message(),
+            "--ranks=8192: a prediction plays every message; expected at most 4096 with a machine");
+}
+
+// A machine has a rate for each precision, and no other is taken for it.
+TEST_F(PredictionTest, EveryPrecisionHasItsRate) {
+  Machine machine = SlowMachine();
+  machine.set_multiply_adds_per_s(1e6);
+  machine.set_tf32_multiply_adds_per_s(8e6);
+  machine.set_memory_bytes_per_s(1e15);
+  const double float32 = Predict(machine, 1, 2048)->step_seconds;
+  experiment_.mutable_training()->set_precision(TrainingConfig::TF32);
+  EXPECT_NEAR(float32 / Predict(machine, 1, 2048)->step_seconds, 8, 1e-2);
+  experiment_.mutable_training()->set_precision(TrainingConfig::BFLOAT16);
+  EXPECT_EQ(Predict(machine, 1, 2048).status().message(),
+            "machine 'slow': no bfloat16_multiply_adds_per_s; expected it for training.precision: "
+            "BFLOAT16");
+}
+
+// A calibration with one activation is none of another's kernels.
+TEST_F(PredictionTest, KernelsOfOtherActivationsAreOthers) {
+  const auto resolve = [&](FeedForwardConfig::Gate activation) {
+    Experiment experiment = experiment_;
+    TokenModelConfig* const model = experiment.mutable_model()->mutable_rank_elastor();
+    model->set_tokens(2);
+    model->set_token_width(8);
+    model->mutable_feed_forward()->set_activation(activation);
+    ResolveDefaults(&experiment);
+    return ResolveModel(experiment, info_).value();
+  };
+  const ResolvedModel gelu = resolve(FeedForwardConfig::GELU);
+  const ResolvedModel relu = resolve(FeedForwardConfig::RELU);
+  Machine machine = SlowMachine();
+  for (int i = 0; i < gelu.graph.size(); ++i) {
+    Kernel* const kernel = machine.add_kernel();
+    kernel->set_op(KernelName(gelu.graph, i));
+    kernel->add_rows(512);
+    kernel->add_forward_s(1);
+    kernel->add_backward_s(1);
+  }
+  EXPECT_EQ(WorkTimes(&machine, 1e9, &gelu.graph).measured_share(), 1);
+  EXPECT_LT(WorkTimes(&machine, 1e9, &relu.graph).measured_share(), 0.9);
+}
+
+// Batch norm with one leaf: all threads compute it together.
+TEST_F(PredictionTest, ThreadsShareALeafOfBatchNorm) {
+  experiment_.mutable_model()->mutable_mlp()->set_batch_norm(true);
+  experiment_.mutable_parallel()->set_virtual_shards(1);
+  StatusOr<ResolvedModel> model = ResolveModel(experiment_, info_);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  model_.emplace(std::move(*model));
+  Machine machine = SlowMachine();
+  machine.set_gpus(false);
+  const auto compute = [&](int threads) {
+    experiment_.mutable_parallel()->set_threads(threads);
+    return Predict(machine, 1, 2048)->part_seconds[static_cast<int>(StepPart::kCompute)];
+  };
+  EXPECT_NEAR(compute(1) / compute(2), 2, 1e-6);
 }
 
 TEST_F(PredictionTest, RefusesTimesThatAreNotFinite) {
@@ -243,8 +319,58 @@ TEST_F(PredictionTest, NoiseAtTheLastPointDoesNotGrow) {
       kernel->add_backward_s(1.0 / static_cast<double>(rows));
     }
   }
-  const WorkTimes work(&machine, &model_->graph);
+  const WorkTimes work(&machine, 1e9, &model_->graph);
   EXPECT_NEAR(work.Pass(4096, 1).forward, work.Pass(512, 1).forward, 1e-12);
+}
+
+TEST_F(PredictionTest, UniformBagsHaveTheirSizes) {
+  constexpr int32_t kBags[] = {2, 1, 3};
+  const SparseBatch batch = UniformBatch(2, kBags, *model_);
+  EXPECT_EQ(batch.offsets, (std::vector<int64_t>{0, 2, 3, 6, 8, 9, 12}));
+  EXPECT_EQ(batch.ids.size(), 12u);
+  EXPECT_EQ(UniformBatch(2, {}, *model_).ids.size(), 6u);
+}
+
+// All nine placements of two tables, one by one: the search finds the fastest, and no simple plan
+// is it. Of 301 rows that both ranks ask for, a rank has 151 if they are dealt, and the lookup
+// waits for it. The one row on both ranks saves that; all rows on both would send every key and
+// gradient.
+TEST_F(PredictionTest, TheSearchFindsTheFastestPlacements) {
+  DataShape* const shape = experiment_.mutable_data()->mutable_shape();
+  shape->Clear();
+  for (const int64_t ids : {1, 300}) shape->add_ids_of_fields(ids);
+  for (const int bag : {1, 40}) shape->add_bags_of_fields(bag);
+  info_ = AssumedData(*shape);
+  model_.emplace(ResolveModel(experiment_, info_).value());
+  Machine machine = SlowMachine();
+  machine.set_multiply_adds_per_s(1e15);
+  machine.set_memory_bytes_per_s(1e12);
+  machine.mutable_same_host()->set_latency_s(1e-4);
+  machine.mutable_same_host()->set_bytes_per_s(1e6);
+  const auto search = [&] {
+    Predictor predictor(&experiment_, &machine, &*model_, &info_, nullptr);
+    return predictor.SearchPlan(2, 2, 2048).value();
+  };
+  const PlanSearch found = search();
+  for (int i = 0; i < 9; ++i) {
+    const std::vector<Placement> placements = {static_cast<Placement>(i % 3),
+                                               static_cast<Placement>(i / 3)};
+    Predictor predictor(&experiment_, &machine, &*model_, &info_, nullptr);
+    const ShardPlan plan = MakePlan(experiment_, model_->tables, 2, placements).value();
+    const double seconds = predictor.PredictPlan(plan, 2, 2048)->step_seconds;
+    EXPECT_EQ(seconds <= found.prediction.step_seconds, placements == found.placements) << i;
+  }
+  EXPECT_EQ(found.placements, (std::vector{Placement::kReplicated, Placement::kRowWise}));
+  for (const auto& simple : found.simple) {
+    ASSERT_TRUE(simple);
+    EXPECT_GT(simple->step_seconds, found.prediction.step_seconds);
+  }
+  // The larger table takes 38,400 bytes.
+  experiment_.mutable_parallel()->set_memory_budget_bytes(30'000);
+  const PlanSearch within = search();
+  EXPECT_EQ(within.placements[1], Placement::kRowWise);
+  EXPECT_FALSE(within.simple[ParallelConfig::REPLICATED]);
+  EXPECT_FALSE(within.simple[ParallelConfig::TABLE_WISE]);
 }
 
 StatusOr<Machine> ReadText(const std::string& text) {
@@ -286,7 +412,7 @@ TEST(MachineTest, EveryCommittedMachineIsOne) {
     EXPECT_GT(machine->source_size(), 0) << entry.path();
     ++machines;
   }
-  EXPECT_EQ(machines, 5);
+  EXPECT_EQ(machines, 6);
 }
 
 }  // namespace

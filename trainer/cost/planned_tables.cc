@@ -1,0 +1,75 @@
+#include "trainer/cost/planned_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "configs/proto/experiment.pb.h"
+#include "configs/proto/machine.pb.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "trainer/cost/calibration.h"
+#include "trainer/cost/machine.h"
+#include "trainer/cost/prediction.h"
+
+namespace elastor {
+namespace {
+
+std::string Milliseconds(double seconds) { return Format("%.3f ms", seconds * 1e3); }
+
+std::string Report(const Machine& machine, const PlanSearch& search,
+                   const std::vector<std::string>& warnings) {
+  std::string text = StrCat("predicted step on machine '", machine.name(),
+                            "': ", Milliseconds(search.prediction.step_seconds), "\n");
+  for (int plan = 0; plan < kSimplePlans; ++plan) {
+    const std::optional<Prediction>& simple = search.simple[plan];
+    StrAppend(&text, "  ", ParallelConfig::Plan_Name(static_cast<ParallelConfig::Plan>(plan)), ": ",
+              simple ? Milliseconds(simple->step_seconds) : "beyond parallel.memory_budget_bytes",
+              "\n");
+  }
+  for (const std::string& warning : warnings) StrAppend(&text, "warning: ", warning, "\n");
+  return text;
+}
+
+StatusOr<PlannedTables> Choose(const Experiment& experiment, const ResolvedModel& model,
+                               const Dataset& dataset, int ranks, int ranks_per_host) {
+  PlannedTables planned;
+  const std::string& path = experiment.parallel().machine();
+  ELASTOR_ASSIGN_OR_RETURN(planned.machine, ReadFile(path));
+  ELASTOR_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(path));
+  Predictor predictor(&experiment, &machine, &model, &dataset.info(), &dataset);
+  ELASTOR_ASSIGN_OR_RETURN(
+      PlanSearch search,
+      predictor.SearchPlan(ranks, ranks_per_host, experiment.training().batch_size()));
+  planned.report = Report(machine, search, predictor.Warnings());
+  planned.placements = std::move(search.placements);
+  return planned;
+}
+
+}  // namespace
+
+StatusOr<PlannedTables> PlanTables(const Experiment& experiment, const ResolvedModel& model,
+                                   const Dataset& dataset, Communicator* communicator) {
+  ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> hosts, HostsOfRanks(communicator));
+  PlannedTables planned;
+  Status status;
+  if (communicator->rank() == 0) {
+    const auto of_host = static_cast<int>(std::ranges::count(hosts, hosts[0]));
+    StatusOr<PlannedTables> chosen =
+        Choose(experiment, model, dataset, communicator->size(), of_host);
+    status = chosen.status();
+    if (chosen.ok()) planned = *std::move(chosen);
+  }
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, status));
+  std::string bytes;
+  for (const Placement placement : planned.placements) bytes += static_cast<char>(placement);
+  for (std::string* text : {&bytes, &planned.machine, &planned.report}) {
+    ELASTOR_RETURN_IF_ERROR(BroadcastText(*communicator, Phase::kSetup, 0, text));
+  }
+  planned.placements.clear();
+  for (const char placement : bytes) {
+    planned.placements.push_back(static_cast<Placement>(placement));
+  }
+  return planned;
+}
+
+}  // namespace elastor
