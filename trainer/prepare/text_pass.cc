@@ -146,7 +146,8 @@ void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
     const std::vector<uint64_t> values = BagValues(plan, column, chunk);
     return number_all(std::ssize(values), [&](int64_t i) { return values[i]; });
   }
-  const auto& [ids, texts] = chunk.single_columns[column.place];
+  const ChunkColumn<uint64_t> ids = chunk.single_columns[column.place].ids;
+  const TextColumn* const texts = chunk.single_columns[column.place].texts;
   if (texts == nullptr) {
     return number_all(chunk.rows, [&ids](int64_t i) { return ids.values[i * ids.stride]; });
   }
