@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <limits>
@@ -93,11 +94,33 @@ class ValueNumberer {
   void NumberIntegers(const std::vector<int64_t>& integers, int64_t rows, const RecordOf& record_of,
                       uint32_t* numbers) {
     lately_.resize(kLately);
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t value = integers[record_of(row)];
-      Met& met = lately_[static_cast<uint64_t>(value) * kSpread >> (64 - kLatelyBits)];
-      if (!met.is_set || met.value != value) met = {value, AddInteger(value), true};
-      numbers[row] = met.number;
+    struct Text {
+      int64_t row;
+      size_t bytes;
+      char digits[20];
+    };
+    std::array<Text, kPrefetchRows> texts;
+    for (int64_t begin = 0; begin < rows; begin += kPrefetchRows) {
+      size_t count = 0;
+      for (int64_t row = begin; row < std::min(rows, begin + kPrefetchRows); ++row) {
+        const int64_t value = integers[record_of(row)];
+        const Met& met = MetAt(value);
+        numbers[row] = met.number;
+        if (met.is_set && met.value == value) continue;
+        Text& text = texts[count++];
+        char* const end = text.digits + sizeof text.digits;
+        text.row = row;
+        text.bytes = value == TextColumn::kNone
+                         ? 0
+                         : std::to_chars(text.digits, end, value).ptr - text.digits;
+        vocabulary_.Prefetch({text.digits, text.bytes});
+      }
+      for (size_t i = 0; i < count; ++i) {
+        const auto& [row, bytes, digits] = texts[i];
+        const int64_t value = integers[record_of(row)];
+        numbers[row] = vocabulary_.Add({digits, bytes});
+        MetAt(value) = {value, numbers[row], true};
+      }
     }
   }
   uint32_t AddUnlessNull(std::string_view text, const std::vector<std::string>& nulls) {
@@ -116,11 +139,8 @@ class ValueNumberer {
     bool is_set = false;
   };
 
-  uint32_t AddInteger(int64_t value) {
-    if (value == TextColumn::kNone) return vocabulary_.Add({});
-    char digits[20];
-    const char* const end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    return vocabulary_.Add({digits, static_cast<size_t>(end - digits)});
+  Met& MetAt(int64_t value) {
+    return lately_[static_cast<uint64_t>(value) * kSpread >> (64 - kLatelyBits)];
   }
 
   Vocabulary vocabulary_;
