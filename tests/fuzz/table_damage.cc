@@ -37,18 +37,19 @@ constexpr int64_t kMostRows = 100'000;  // to read of a group; the files have fe
 void CheckTable(const TextTable& table, std::string_view text, int64_t rows) {
   CHECK_EQ(table.rows, rows);
   for (const TextColumn& column : table.columns) {
-    if (!column.numbers.empty()) {
-      CHECK_EQ(std::ssize(column.numbers), rows);
+    if (!column.numbers.empty() || !column.integers.empty()) {
+      CHECK_EQ(std::ssize(column.numbers) + std::ssize(column.integers), rows);
       continue;
     }
-    CHECK(std::ranges::is_sorted(column.begins));
-    CHECK_LE(column.begins.back(), text.size());
-    const size_t values = column.begins.size() - 1;
-    CHECK_EQ(static_cast<int64_t>(column.codes.empty() ? values : column.codes.size()), rows);
-    for (const uint32_t code : column.codes) CHECK_LT(code, values);
-    for (size_t i = 0; column.is_list && i < values; ++i) {
-      std::string_view items =
-          text.substr(column.begins[i], column.begins[i + 1] - column.begins[i]);
+    const TextDictionary* const values = column.dictionary.get();
+    const std::vector<uint32_t>& begins = values != nullptr ? values->begins : column.begins;
+    CHECK(std::ranges::is_sorted(begins));
+    CHECK_LE(begins.back(), values != nullptr ? values->text.size() : text.size());
+    CHECK_EQ(std::ssize(values != nullptr ? column.codes : column.begins),
+             rows + (values == nullptr));
+    for (const uint32_t code : column.codes) CHECK_LT(int64_t{code}, values->size());
+    for (int64_t row = 0; column.is_list && row < rows; ++row) {
+      std::string_view items = column.Text(row, text);
       while (!items.empty()) TakeText(&items);
     }
   }
@@ -57,16 +58,16 @@ void CheckTable(const TextTable& table, std::string_view text, int64_t rows) {
 // Reads all readable columns. Returns what is wrong.
 std::string ReadTable(const TableFile& file, std::mt19937_64& random) {
   std::vector<int> columns;
-  std::vector<bool> as_numbers;
+  std::vector<ColumnForm> forms;
   for (size_t i = 0; i < file.columns.size(); ++i) {
     if (!file.columns[i].is_readable) continue;
     columns.push_back(static_cast<int>(i));
-    as_numbers.push_back(random() % 2 == 0);
+    forms.push_back(static_cast<ColumnForm>(random() % 3));
   }
   std::string wrong, text;
   TextTable table;
   for (size_t group = 0; group < file.groups.size(); ++group) {
-    const auto rows = file.Read(static_cast<int>(group), columns, as_numbers, &wrong);
+    const auto rows = file.Read(static_cast<int>(group), columns, forms, &wrong);
     for (int64_t left = std::min(file.groups[group].rows, kMostRows); wrong.empty() && left > 0;) {
       const int64_t taken = std::min<int64_t>(left, 1 + random() % 50);
       left -= taken;

@@ -100,7 +100,7 @@ Status Inputs::OpenParts(Input* input, const Schema& schema) {
   ELASTOR_ASSIGN_OR_RETURN(const TableColumns columns,
                            ChooseColumns(schema, *input->table, input->path));
   input->columns = columns.places;
-  input->as_numbers = columns.as_numbers;
+  input->forms = columns.forms;
   input->header = columns.header;
   std::vector<TableGroup> groups = input->table->groups;
   if (groups.empty()) groups.emplace_back();
@@ -218,7 +218,7 @@ Status Inputs::ReadTable(Part* part, TextChunk* chunk, ParsedChunk* parsed) cons
   if (rows == 0) return OkStatus();
   std::string wrong;
   if (part->table_rows == nullptr) {
-    part->table_rows = input.table->Read(part->group, input.columns, input.as_numbers, &wrong);
+    part->table_rows = input.table->Read(part->group, input.columns, input.forms, &wrong);
   }
   if (wrong.empty()) wrong = part->table_rows->Skip(std::exchange(part->rows_to_skip, 0));
   if (wrong.empty()) wrong = part->table_rows->Next(rows, &parsed->text, &parsed->table);

@@ -72,7 +72,7 @@ class Inputs {
     int64_t modified_ns = 0;
     std::unique_ptr<TableFile> table;  // null: text
     std::vector<int> columns;          // of the table
-    std::vector<bool> as_numbers;      // by column
+    std::vector<ColumnForm> forms;     // by column
     uint32_t chunks = 0;               // of the table
     uint32_t first_part = 0;
     uint32_t parts = 0;

@@ -8,6 +8,7 @@
 #include "trainer/prepare/layouts.h"
 #include "trainer/prepare/rows/column_names.h"
 #include "trainer/prepare/rows/history_columns.h"
+#include "trainer/prepare/rows/row_builder.h"
 #include "trainer/prepare/rows/value_text.h"
 
 namespace elastor {
@@ -18,12 +19,20 @@ struct Use {
   std::string column;
   std::string reader;  // "field age"
   bool takes_lists = false;
-  bool may_be_missing = false;  // from rows to predict
-  bool is_number = false;       // its text is read as a number
+  bool may_be_missing = false;          // from rows to predict
+  ColumnForm form = ColumnForm::kText;  // in which it may be given
 };
 
 bool IsHashed(const Schema& schema, const Field& field) {
   return field.name() == schema.split().hash_field();
+}
+
+ColumnForm FormOf(const Schema& schema, const Field& field) {
+  if (IsHashed(schema, field) || !schema.null().empty()) return ColumnForm::kText;
+  if (field.type() == Field::NUMERIC) return ColumnForm::kNumbers;
+  if (field.type() == Field::LABEL && field.positive().empty()) return ColumnForm::kNumbers;
+  const bool is_id = field.type() == Field::CATEGORICAL && field.transform() == Field::NONE;
+  return is_id && TakesText(field.encoding()) ? ColumnForm::kIntegers : ColumnForm::kText;
 }
 
 StatusOr<std::vector<Use>> UsesOf(const Schema& schema) {
@@ -36,8 +45,7 @@ StatusOr<std::vector<Use>> UsesOf(const Schema& schema) {
     uses.push_back({field.column().empty() ? field.name() : field.column(),
                     StrCat("field ", field.name(), " of type ", Field::Type_Name(field.type()),
                            is_hashed ? ", which is hashed" : ""),
-                    is_bag && !is_hashed, !is_bag && !is_value,
-                    field.type() == Field::NUMERIC && !is_hashed && schema.null().empty()});
+                    is_bag && !is_hashed, !is_bag && !is_value, FormOf(schema, field)});
   }
   for (const Lookup& lookup : schema.lookup()) {
     uses.push_back({lookup.by(), StrCat("lookup ", lookup.file())});
@@ -112,9 +120,10 @@ StatusOr<TableColumns> ChooseColumns(const Schema& schema, const TableFile& tabl
       found = true;
       if (!is_new) continue;
       chosen.places.push_back(static_cast<int>(i));
-      chosen.as_numbers.push_back(std::ranges::all_of(uses, [&use](const Use& other) {
-        return other.column != use.column || other.is_number;
-      }));
+      const bool agree = std::ranges::all_of(uses, [&use](const Use& other) {
+        return other.column != use.column || other.form == use.form;
+      });
+      chosen.forms.push_back(agree ? use.form : ColumnForm::kText);
       names.push_back(column.name);
     }
     all_there &= found || use.may_be_missing;

@@ -16,8 +16,8 @@ Schema SchemaOfTables(const Schema& schema);
 
 // What is read of a table.
 struct TableColumns {
-  std::vector<int> places;       // among the file's columns
-  std::vector<bool> as_numbers;  // by place: whether its text is read as a number alone
+  std::vector<int> places;        // among the file's columns
+  std::vector<ColumnForm> forms;  // by place: in which its fields read it
   // Their names as a header of SchemaOfTables has them. Where a field's column is sure to be
   // missing, the names of all other columns follow.
   std::string header;

@@ -3,7 +3,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -49,45 +51,142 @@ Schema WithoutLabels(const Schema& schema) {
   return rest;
 }
 
-// Numbers the values of one column of a chunk.
-void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
-                  const ParsedChunk& chunk, Vocabulary* vocabulary,
-                  std::vector<uint32_t>* numbers) {
-  const auto number_all = [&](int64_t count, const auto& value_at, std::vector<uint32_t>* to) {
-    to->resize(count);
+// Numbers values of a field by its vocabulary.
+class ValueNumberer {
+ public:
+  Vocabulary& vocabulary() { return vocabulary_; }
+  int64_t bytes() const {
+    return vocabulary_.bytes() + 4 * static_cast<int64_t>(number_of_.capacity());
+  }
+
+  // `text_of`: of a value's place among `count`.
+  template <typename TextOf>
+  void NumberTexts(int64_t count, const TextOf& text_of, uint32_t* numbers) {
     for (int64_t i = 0; i < count; ++i) {
-      if (column.text) {
-        if (i + kPrefetchRows < count) {
-          vocabulary->Prefetch(chunk.TextOf(value_at(i + kPrefetchRows)));
-        }
-        (*to)[i] = vocabulary->Add(chunk.TextOf(value_at(i)));
-      } else {
-        if (i + kPrefetchRows < count) vocabulary->PrefetchInteger(value_at(i + kPrefetchRows));
-        (*to)[i] = vocabulary->AddInteger(value_at(i));
+      if (i + kPrefetchRows < count) vocabulary_.Prefetch(text_of(i + kPrefetchRows));
+      numbers[i] = vocabulary_.Add(text_of(i));
+    }
+  }
+  template <typename IdOf>
+  void NumberIds(int64_t count, const IdOf& id_of, uint32_t* numbers) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (i + kPrefetchRows < count) vocabulary_.PrefetchInteger(id_of(i + kPrefetchRows));
+      numbers[i] = vocabulary_.AddInteger(id_of(i));
+    }
+  }
+  // Looks up each value of a dictionary once. `record_of`: of a row; nulls: see RowParser.
+  template <typename RecordOf>
+  void NumberCodes(const TextColumn& column, const std::vector<std::string>& nulls, int64_t rows,
+                   const RecordOf& record_of, uint32_t* numbers) {
+    if (dictionary_ != column.dictionary) {
+      dictionary_ = column.dictionary;
+      number_of_.assign(dictionary_->size(), kNotYet);
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      const uint32_t code = column.codes[record_of(row)];
+      uint32_t& number = number_of_[code];
+      if (number == kNotYet) number = AddUnlessNull(dictionary_->Value(code), nulls);
+      numbers[row] = number;
+    }
+  }
+  // Takes integers that were met lately without their text.
+  template <typename RecordOf>
+  void NumberIntegers(const std::vector<int64_t>& integers, int64_t rows, const RecordOf& record_of,
+                      uint32_t* numbers) {
+    lately_.resize(kLately);
+    struct Text {
+      int64_t row;
+      size_t bytes;
+      char digits[20];
+    };
+    std::array<Text, kPrefetchRows> texts;
+    for (int64_t begin = 0; begin < rows; begin += kPrefetchRows) {
+      size_t count = 0;
+      for (int64_t row = begin; row < std::min(rows, begin + kPrefetchRows); ++row) {
+        const int64_t value = integers[record_of(row)];
+        const Met& met = MetAt(value);
+        numbers[row] = met.number;
+        if (met.is_set && met.value == value) continue;
+        Text& text = texts[count++];
+        char* const end = text.digits + sizeof text.digits;
+        text.row = row;
+        text.bytes = value == TextColumn::kNone
+                         ? 0
+                         : std::to_chars(text.digits, end, value).ptr - text.digits;
+        vocabulary_.Prefetch({text.digits, text.bytes});
+      }
+      for (size_t i = 0; i < count; ++i) {
+        const auto& [row, bytes, digits] = texts[i];
+        const int64_t value = integers[record_of(row)];
+        numbers[row] = vocabulary_.Add({digits, bytes});
+        MetAt(value) = {value, numbers[row], true};
       }
     }
+  }
+  uint32_t AddUnlessNull(std::string_view text, const std::vector<std::string>& nulls) {
+    const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
+    return vocabulary_.Add(null ? std::string_view() : text);
+  }
+
+ private:
+  static constexpr uint32_t kNotYet = std::numeric_limits<uint32_t>::max();
+  static constexpr int kLatelyBits = 10;
+  static constexpr size_t kLately = size_t{1} << kLatelyBits;
+  static constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+  struct Met {
+    int64_t value = 0;
+    uint32_t number = 0;
+    bool is_set = false;
   };
-  if (!column.bag && !chunk.coded.empty() && chunk.coded[column.place].codes != nullptr &&
-      chunk.bad_rows == 0 && chunk.draws.empty()) {
-    // Each value once. Rows have all but perhaps the missing one, which is the first.
-    const auto& [codes, ids] = chunk.coded[column.place];
-    const int64_t first = std::find(codes, codes + chunk.rows, 0) == codes + chunk.rows;
-    std::vector<uint32_t> number_of;
-    number_all(
-        std::ssize(ids) - first, [&, &ids = ids](int64_t i) { return ids[i + first]; }, &number_of);
-    numbers->resize(chunk.rows);
-    for (int64_t i = 0; i < chunk.rows; ++i) (*numbers)[i] = number_of[codes[i] - first];
-    return;
+
+  Met& MetAt(int64_t value) {
+    return lately_[static_cast<uint64_t>(value) * kSpread >> (64 - kLatelyBits)];
   }
-  if (!column.bag) {
-    const uint64_t* ids = chunk.ids.data() + column.place;
-    number_all(
-        chunk.rows, [&](int64_t i) { return ids[i * plan.singles]; }, numbers);
-    return;
+
+  Vocabulary vocabulary_;
+  std::shared_ptr<const TextDictionary> dictionary_;
+  std::vector<uint32_t> number_of_;  // by value of the dictionary
+  std::vector<Met> lately_;
+};
+
+// Numbers the values of one column of a chunk.
+void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
+                  const std::vector<std::string>& nulls, const ParsedChunk& chunk,
+                  ValueNumberer* numberer, std::vector<uint32_t>* numbers) {
+  const auto number_all = [&](int64_t count, const auto& value_at) {
+    numbers->resize(count);
+    if (column.text) {
+      numberer->NumberTexts(
+          count, [&](int64_t i) { return chunk.TextOf(value_at(i)); }, numbers->data());
+    } else {
+      numberer->NumberIds(count, value_at, numbers->data());
+    }
+  };
+  if (column.bag) {
+    const std::vector<uint64_t> values = BagValues(plan, column, chunk);
+    return number_all(std::ssize(values), [&](int64_t i) { return values[i]; });
   }
-  const std::vector<uint64_t> values = BagValues(plan, column, chunk);
-  number_all(
-      static_cast<int64_t>(values.size()), [&](int64_t i) { return values[i]; }, numbers);
+  const ChunkColumn<uint64_t> ids = chunk.single_columns[column.place].ids;
+  const TextColumn* const texts = chunk.single_columns[column.place].texts;
+  if (texts == nullptr) {
+    return number_all(chunk.rows, [&ids](int64_t i) { return ids.values[i * ids.stride]; });
+  }
+  numbers->resize(chunk.rows);
+  const auto record_of = [&chunk](int64_t row) { return chunk.RecordOf(row); };
+  if (texts->dictionary != nullptr) {
+    numberer->NumberCodes(*texts, nulls, chunk.rows, record_of, numbers->data());
+  } else if (!texts->integers.empty()) {
+    numberer->NumberIntegers(texts->integers, chunk.rows, record_of, numbers->data());
+  } else {
+    numberer->NumberTexts(
+        chunk.rows,
+        [&](int64_t row) {
+          const std::string_view text = texts->Text(chunk.RecordOf(row), chunk.text);
+          const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
+          return null ? std::string_view() : text;
+        },
+        numbers->data());
+  }
 }
 
 class TextPass {
@@ -108,7 +207,7 @@ class TextPass {
   // What one worker holds of the segment at hand.
   struct Draft {
     Segment segment;
-    std::vector<Vocabulary> vocabularies;
+    std::vector<ValueNumberer> numberers;  // by column of PreparePlan::ids
     int64_t text_bytes = 0;
   };
 
@@ -243,10 +342,9 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
   if (histories_ != nullptr) {
     ELASTOR_RETURN_IF_ERROR(histories_->Read(source.input, source.number, parsed));
   }
-  if (source.input < labelled_) {
-    parser_->Parse(parsed);
-  } else {
-    unlabelled_parser_->Parse(parsed);
+  const RowParser& parser = source.input < labelled_ ? *parser_ : *unlabelled_parser_;
+  parser.Parse(parsed, Taking::kColumns);
+  if (source.input >= labelled_) {
     parsed->labels.assign(parsed->rows * plan_.labels.size(),
                           std::numeric_limits<float>::quiet_NaN());
   }
@@ -261,7 +359,7 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
   ValueNumbers numbers(plan_.ids.size());
   for (size_t i = 0; i < plan_.ids.size(); ++i) {
     if (plan_.ids[i].keyed) continue;
-    NumberValues(plan_, plan_.ids[i], *parsed, &draft->vocabularies[i], &numbers[i]);
+    NumberValues(plan_, plan_.ids[i], parser.nulls(), *parsed, &draft->numberers[i], &numbers[i]);
   }
   SpilledChunk chunk;
   if (negatives_ == nullptr && plan_.split_by_hash) {
@@ -310,17 +408,18 @@ void TextPass::AddSegment(const Segment& segment) {
 bool TextPass::Full(const Draft& draft) const {
   const double limit = kVocabularyShare * static_cast<double>(memory_bytes_) / pool_->threads();
   int64_t bytes = 0;
-  for (const Vocabulary& vocabulary : draft.vocabularies) bytes += vocabulary.bytes();
+  for (const ValueNumberer& numberer : draft.numberers) bytes += numberer.bytes();
   return draft.text_bytes >= options_.segment_bytes || static_cast<double>(bytes) > limit;
 }
 
 Status TextPass::Finish(Draft* draft) {
   if (draft->segment.chunks.empty()) return OkStatus();
-  for (Vocabulary& vocabulary : draft->vocabularies) {
-    vocabulary.Sort();
-    ELASTOR_ASSIGN_OR_RETURN(const ValueRun run, WriteValueRun(vocabulary, files_.values));
+  for (ValueNumberer& numberer : draft->numberers) {
+    numberer.vocabulary().Sort();
+    ELASTOR_ASSIGN_OR_RETURN(const ValueRun run,
+                             WriteValueRun(numberer.vocabulary(), files_.values));
     draft->segment.runs.push_back(run);
-    vocabulary = Vocabulary();
+    numberer = ValueNumberer();
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   for (SpilledChunk& chunk : draft->segment.chunks) {
@@ -336,7 +435,7 @@ Status TextPass::Finish(Draft* draft) {
 
 Status TextPass::Work() {
   Draft draft;
-  draft.vocabularies.resize(plan_.ids.size());
+  draft.numberers.resize(plan_.ids.size());
   ParsedChunk parsed;
   TextChunk source;
   while (!failed_) {

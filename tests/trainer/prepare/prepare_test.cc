@@ -461,6 +461,16 @@ TEST(PrepareTest, DataOfWhichNothingIsLeftAreTold) {
                           "schema gives no max_length"));
   EXPECT_THAT(warnings_of("fields { name: 'h' type: SEQUENCE max_length: 64 }", rows, rows),
               testing::IsEmpty());
+  std::string commas, bars;
+  for (int i = 0; i < 1000; ++i) {
+    commas += std::to_string(i % 2) + "\ta,b,c\n";
+    bars += std::to_string(i % 2) + (i == 7 ? "\ta|b\n" : "\ta\n");
+  }
+  EXPECT_THAT(warnings_of("fields { name: 'l' type: MULTI_HOT }", commas, rows),
+              testing::Contains("field l: no training row has more than one value; are these "
+                                "lists, and is the separator right?"));
+  EXPECT_THAT(warnings_of("fields { name: 'l' type: MULTI_HOT max_length: 99 }", bars, bars),
+              testing::IsEmpty());
   const std::string time = "fields { name: 't' type: TIME } " + user;
   EXPECT_THAT(warnings_of(time, "0\t100\ta\n1\t300\tb\n0\t50\ta\n", "0\t299\ta\n1\t400\tb\n"),
               ElementsAre("training rows are later than validation rows (the last at 1970-01-01 "

@@ -119,8 +119,7 @@ std::vector<std::string> Records(const std::string& path, int64_t step) {
       for (int64_t row = 0; row < table.rows; ++row) {
         std::string& record = records.emplace_back();
         for (const TextColumn& column : table.columns) {
-          std::string_view value(text);
-          value = value.substr(column.begin(row), column.end(row) - column.begin(row));
+          std::string_view value = column.Text(row, text);
           while (column.is_list && !value.empty()) StrAppend(&record, ",", TakeText(&value));
           StrAppend(&record, value, "|");
         }
@@ -245,7 +244,7 @@ TEST_F(TablesTest, LongListsMakeSmallChunks) {
 // The borders: 2^53, the ends of int64 and uint64, -0, denormals, the ends of float, nulls, NaN,
 // and values that a float cannot hold.
 TEST_F(TablesTest, NumbersAreThoseOfTheirTexts) {
-  std::map<std::string, int> given_as_numbers;
+  std::map<std::string, int> given_as_numbers, given_as_integers;
   for (const char* name : {"borders.parquet", "kinds.arrow", "rows.arrow", "reversed.parquet"}) {
     const auto file = OpenTable(Table(name));
     ASSERT_TRUE(file.ok()) << file.status().message();
@@ -255,16 +254,24 @@ TEST_F(TablesTest, NumbersAreThoseOfTheirTexts) {
       for (size_t group = 0; group < (*file)->groups.size(); ++group) {
         std::string wrong, text;
         TextTable table;
-        const std::vector<int> places(2, static_cast<int>(i));
-        const auto rows = (*file)->Read(static_cast<int>(group), places, {true, false}, &wrong);
+        const std::vector<int> places(3, static_cast<int>(i));
+        const auto rows =
+            (*file)->Read(static_cast<int>(group), places,
+                          {ColumnForm::kNumbers, ColumnForm::kText, ColumnForm::kIntegers}, &wrong);
         ASSERT_EQ(rows->Next((*file)->groups[group].rows, &text, &table), "");
+        const std::vector<int64_t>& integers = table.columns[2].integers;
+        given_as_integers[column.type] += !integers.empty();
+        for (size_t row = 0; row < integers.size(); ++row) {
+          const std::string expected =
+              integers[row] == TextColumn::kNone ? "" : std::to_string(integers[row]);
+          EXPECT_EQ(table.columns[1].Text(static_cast<int64_t>(row), text), expected);
+        }
         const std::vector<double>& numbers = table.columns[0].numbers;
         if (numbers.empty()) continue;
         ++given_as_numbers[column.type];
         ASSERT_EQ(std::ssize(numbers), table.rows);
         for (int64_t row = 0; row < table.rows; ++row) {
-          const uint32_t begin = table.columns[1].begin(row);
-          const std::string value = text.substr(begin, table.columns[1].end(row) - begin);
+          const std::string_view value = table.columns[1].Text(row, text);
           double expected = std::numeric_limits<double>::quiet_NaN();
           EXPECT_TRUE(value.empty() || ParseNumber(value, &expected)) << value;
           EXPECT_EQ(std::bit_cast<uint64_t>(numbers[row]), std::bit_cast<uint64_t>(expected))
@@ -277,6 +284,56 @@ TEST_F(TablesTest, NumbersAreThoseOfTheirTexts) {
   const std::map<std::string, int> expected = {
       {"int8", 5}, {"int32", 2}, {"int64", 5}, {"uint64", 3}, {"double", 7}};
   EXPECT_EQ(given_as_numbers, expected);
+  // Not the column of int64 that holds the least one, nor those of uint64 beyond int64.
+  EXPECT_EQ(given_as_integers["int8"], 5);
+  EXPECT_EQ(given_as_integers["double"], 0);
+  EXPECT_LT(given_as_integers["int64"], 5);
+  EXPECT_LT(given_as_integers["uint64"], 3);
+}
+
+// Bad rows leave gaps in columns that are taken whole.
+TEST_F(TablesTest, BadRowsBesideWholeColumns) {
+  constexpr char kSchema[] = R"(
+      delimiter: "," header: true quoted: true max_bad_rows: 100 rows_per_block: 4
+      fields { name: "label" type: LABEL }
+      fields { name: "far" type: NUMERIC }
+      fields { names: ["i", "u", "f"] type: CATEGORICAL min_count: 1 }
+      fields { name: "d" type: NUMERIC transform: LOG2 })";
+  const auto expected = Prepared({Table("borders.csv")}, 1, kSchema);
+  EXPECT_THAT(expected.at("stats.json"), testing::Not(testing::ContainsRegex("\"bad_rows\": ?0")));
+  EXPECT_EQ(Prepared({Table("borders.parquet")}, 1, kSchema), expected);
+  // Labels that are none.
+  const auto message = [](const char* input) {
+    const auto report = Prepare(OptionsOf(R"(
+        delimiter: "," header: true quoted: true
+        fields { name: "y" column: "i" type: LABEL }
+        fields { name: "f" type: CATEGORICAL })",
+                                          {Table(input)}, "out"));
+    const std::string text = report.status().message();
+    return text.substr(std::min(text.find("expected"), text.size()));
+  };
+  EXPECT_THAT(message("borders.parquet"), HasSubstr("0, 1 or -1"));
+  EXPECT_EQ(message("borders.parquet"), message("borders.csv"));
+}
+
+// Six batches of 25,000 rows, a dictionary with a null among its values.
+TEST_F(TablesTest, BatchesOfAnArrowFileAreUnitsOfWork) {
+  const auto file = OpenTable(Table("batches.arrow"));
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  ASSERT_EQ((*file)->groups.size(), 2u);
+  EXPECT_EQ((*file)->groups[0].rows, 75'000);
+  std::string text = "label,city,user\n";
+  for (int i = 0; i < 150'000; ++i) {
+    const int city = i / 7 % 5;
+    const std::string name = i % 11 == 0 || city == 4 ? "" : std::string(1, char('a' + city));
+    StrAppend(&text, i % 2, ",", name, ",", i / 1000, "\n");
+  }
+  constexpr char kSchema[] = R"(
+      delimiter: "," header: true split { train: 0.9 validation: 0.1 }
+      fields { name: "label" type: LABEL }
+      fields { names: ["city", "user"] type: CATEGORICAL })";
+  const auto expected = Prepared({WriteScratch("batches.csv", text)}, 1, kSchema);
+  EXPECT_EQ(Prepared({Table("batches.arrow")}, 3, kSchema), expected);
 }
 
 TEST_F(TablesTest, NumbersAtTheBordersGiveTheSameSetAsText) {

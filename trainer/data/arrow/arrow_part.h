@@ -21,8 +21,8 @@ struct TableColumn {
   bool is_readable = false;
 };
 
-// Rows that lie together and are read in order, apart from others: a row group of Parquet, or all
-// of an Arrow file.
+// Rows that lie together and are read in order, apart from others: a row group of Parquet, or some
+// record batches of an Arrow file.
 struct TableGroup {
   int64_t rows = 0;
   int64_t bytes = 0;  // in memory, at least; 0: not known
@@ -43,10 +43,10 @@ class TableRows {
 class TableFile {
  public:
   virtual ~TableFile() = default;
-  // Returns null after setting *wrong. as_numbers: by column, whether its rows may be given as
-  // numbers; empty: no column's. REQUIRES: the columns, by their places in `columns`, are readable.
+  // Returns null after setting *wrong. forms: by column; empty: all as text. REQUIRES: the columns,
+  // by their places in `columns`, are readable.
   virtual std::unique_ptr<TableRows> Read(int group, const std::vector<int>& columns,
-                                          const std::vector<bool>& as_numbers,
+                                          const std::vector<ColumnForm>& forms,
                                           std::string* wrong) const = 0;
 
   std::vector<TableColumn> columns;

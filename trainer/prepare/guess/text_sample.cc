@@ -31,7 +31,7 @@ std::string CsvLine(std::string_view text, const TextTable& table, int64_t row) 
   std::string line;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const TextColumn& column = table.columns[i];
-    std::string_view value = text.substr(column.begin(row), column.end(row) - column.begin(row));
+    std::string_view value = column.Text(row, text);
     std::string items;
     while (column.is_list && !value.empty()) {
       const std::string_view item = TakeText(&value);

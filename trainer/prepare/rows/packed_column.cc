@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace elastor {
 namespace {
@@ -13,10 +14,31 @@ constexpr double kLargestIntegral = 1 << 30;
 
 int BytesFor(uint64_t largest) { return (std::bit_width(largest) + 7) / 8; }
 
-// An integer that a code can stand for; not -0.0, which is another number.
-bool IsIntegral(double value) {
-  return std::abs(value) <= kLargestIntegral && std::trunc(value) == value &&
-         !(value == 0 && std::signbit(value));
+// The integers that a column's numbers are; kMissing for NaN. *least to *largest are those of the
+// others. Returns false if a number is none that a code can stand for: a fraction, large, or -0.0.
+constexpr int64_t kMissing = std::numeric_limits<int64_t>::min();
+bool ToIntegers(const double* values, int64_t count, int64_t stride, std::vector<int64_t>* integers,
+                int64_t* least, int64_t* largest) {
+  // Added to a small number, it leaves the integer next to it in the last bits.
+  constexpr double kMagic = 0x1.8p52;
+  integers->resize(count);
+  bool integral = true;
+  int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = values[i * stride], moved = value + kMagic;
+    const auto integer =
+        static_cast<int64_t>(std::bit_cast<uint64_t>(moved) - std::bit_cast<uint64_t>(kMagic));
+    const bool missing = value != value;
+    const bool fits = std::abs(value) <= kLargestIntegral && moved - kMagic == value &&
+                      std::bit_cast<uint64_t>(value) != std::bit_cast<uint64_t>(-0.0);
+    integral &= missing | fits;
+    (*integers)[i] = missing ? kMissing : integer;
+    low = std::min(low, missing ? low : integer);
+    high = std::max(high, missing ? high : integer);
+  }
+  *least = low;
+  *largest = high;
+  return integral;
 }
 
 // Writes 8 bytes at a time; the next value overwrites what is too much.
@@ -61,26 +83,24 @@ template void PackedColumn::AppendIntegers(const uint8_t*, int64_t, int64_t, std
 
 void PackedColumn::AppendNumeric(const double* values, int64_t count, int64_t stride,
                                  std::string* bytes) {
-  bool integral = true, exact = true;
-  double least = kLargestIntegral, largest = -kLargestIntegral;
+  std::vector<int64_t> integers;
+  int64_t least, largest;
+  if (ToIntegers(values, count, stride, &integers, &least, &largest)) {
+    const int64_t span = largest >= least ? largest - least : 0;
+    if (largest < least) least = static_cast<int64_t>(kLargestIntegral);  // all are missing
+    const int width = BytesFor(static_cast<uint64_t>(span) + 1);
+    AppendHeader(kIntegral, width, static_cast<uint64_t>(least), bytes);
+    const auto code_of = [&](int64_t i) {
+      return integers[i] == kMissing ? uint64_t{0} : static_cast<uint64_t>(integers[i] - least) + 1;
+    };
+    return AppendCodes(count, width, code_of, bytes);
+  }
+  bool exact = true;
   for (int64_t i = 0; i < count; ++i) {
     const double value = values[i * stride];
-    if (std::isnan(value)) continue;
-    integral &= IsIntegral(value);
-    exact &= static_cast<double>(static_cast<float>(value)) == value;
-    least = std::min(least, value);
-    largest = std::max(largest, value);
+    exact &= std::isnan(value) || static_cast<double>(static_cast<float>(value)) == value;
   }
-  if (integral) {
-    const double span = largest >= least ? largest - least : 0;
-    const int width = BytesFor(static_cast<uint64_t>(span) + 1);
-    AppendHeader(kIntegral, width, static_cast<uint64_t>(static_cast<int64_t>(least)), bytes);
-    const auto code_of = [&](int64_t i) {
-      const double value = values[i * stride];
-      return std::isnan(value) ? uint64_t{0} : static_cast<uint64_t>(value - least) + 1;
-    };
-    AppendCodes(count, width, code_of, bytes);
-  } else if (exact) {
+  if (exact) {
     AppendHeader(kFloat, 4, 0, bytes);
     const auto code_of = [&](int64_t i) {
       return uint64_t{std::bit_cast<uint32_t>(static_cast<float>(values[i * stride]))};

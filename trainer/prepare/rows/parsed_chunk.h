@@ -17,10 +17,17 @@ struct BadRow {
   std::string what;  // column, found, expected
 };
 
-// The values of a CATEGORICAL field that reads a column of a table with codes.
-struct CodedIds {
-  const uint32_t* codes = nullptr;  // [records]; null: the column has none
-  std::vector<uint64_t> ids;        // by code, as in ParsedChunk::ids
+// A column of a chunk's rows, `stride` apart.
+template <typename T>
+struct ChunkColumn {
+  const T* values = nullptr;
+  int64_t stride = 0;
+};
+
+// The values of a CATEGORICAL field.
+struct SingleColumn {
+  ChunkColumn<uint64_t> ids;          // as in ParsedChunk::ids
+  const TextColumn* texts = nullptr;  // in their place, for a VOCABULARY field: a table's column
 };
 
 // Whole records, mostly a line each, and the rows made of them. Until ids are assigned, a value of
@@ -40,10 +47,15 @@ struct ParsedChunk {
   int64_t lines = 0;    // of text
   int64_t records = 0;  // good and bad ones; a good one makes one row, and its negatives
   int64_t rows = 0;
-  std::vector<float> labels;       // [rows][labels]; NaN = missing, where there are several
-  std::vector<double> numeric;     // [rows][NUMERIC fields], transformed but not standardised
-  std::vector<uint64_t> ids;       // [rows][CATEGORICAL fields]
-  std::vector<CodedIds> coded;     // [CATEGORICAL fields], or none: not a table
+  std::vector<float> labels;  // [rows][labels]; NaN = missing, where there are several
+  // [rows][fields of the type], but for fields whose columns were taken whole.
+  std::vector<double> numeric;  // transformed but not standardised
+  std::vector<uint64_t> ids;
+  // [fields of the type]: where the values of all rows are, taken whole or not.
+  std::vector<ChunkColumn<double>> numeric_columns;
+  std::vector<SingleColumn> single_columns;
+  std::vector<std::vector<double>> whole_numeric;
+  std::vector<std::vector<uint64_t>> whole_ids;
   std::vector<uint32_t> bag_ends;  // [rows][MULTI_HOT and SEQUENCE fields]: ends in `bags`
   std::vector<uint64_t> bags;
   std::vector<int64_t> cut_values;    // [MULTI_HOT and SEQUENCE fields]: not kept, for max_length
@@ -59,9 +71,12 @@ struct ParsedChunk {
   // [rows][columns that histories or negatives depend on], where the parser collects them, as
   // PackText.
   std::vector<uint64_t> events;
+  std::vector<uint32_t> record_of_row;  // empty: each row's own
   int64_t bad_rows = 0;
   std::vector<uint32_t> bad_records;  // numbers among the records
   std::vector<BadRow> bad;            // the first few
+
+  int64_t RecordOf(int64_t row) const { return record_of_row.empty() ? row : record_of_row[row]; }
 
   // `offset` counts on from the end of `text` into `made`. REQUIRES: size < 2^31.
   static uint64_t PackText(uint64_t offset, uint64_t size) { return offset << 32 | size; }

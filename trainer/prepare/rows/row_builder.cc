@@ -72,6 +72,21 @@ FieldPlan::FieldPlan(const Field& field, int64_t column)
       keep_missing(field.keep_missing()),
       column(column) {}
 
+bool IsLabel(const FieldPlan& field, double number) {
+  if (std::isnan(number) || !field.positive.empty()) return false;
+  return field.label_of_number || number == 0 || std::abs(number) == 1;
+}
+
+float LabelOf(const FieldPlan& field, double number) {
+  if (std::isnan(number)) return std::numeric_limits<float>::quiet_NaN();
+  return number >= (field.label_of_number ? field.at_least : 1) ? 1.0f : 0.0f;
+}
+
+uint64_t HashedId(const FieldPlan& field, std::string_view text) {
+  if (field.encoding == Field::HASHED_KEY) return HashedKey(text);
+  return XXH3_64bits(text.data(), text.size()) % field.buckets;
+}
+
 RowBuilder::RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels,
                        ParsedChunk* chunk)
     : chunk_(chunk), optional_labels_(optional_labels) {
@@ -147,13 +162,21 @@ bool RowBuilder::AddLabel(const FieldPlan& field, std::string_view text) {
 bool RowBuilder::AddNumber(const FieldPlan& field, std::string_view text) {
   double value;
   if (!ParseNumber(text, &value)) return FailNumber(field, text);
-  AddNumber(field, value);
-  return true;
+  return AddNumber(field, value);
 }
 
-void RowBuilder::AddNumber(const FieldPlan& field, double value) {
-  const bool log2 = field.transform == Field::LOG2_STANDARDIZE || field.transform == Field::LOG2;
-  chunk_->numeric.push_back(log2 ? Log2Transform(value) : value);
+bool RowBuilder::AddNumber(const FieldPlan& field, double value) {
+  if (field.type != Field::LABEL) {
+    chunk_->numeric.push_back(TakesLog2(field) ? Log2Transform(value) : value);
+    return true;
+  }
+  if (!IsLabel(field, value)) {
+    char text[32];
+    const char* const end = std::to_chars(text, text + sizeof text, value).ptr;
+    return AddLabel(field, {text, std::isnan(value) ? 0 : static_cast<size_t>(end - text)});
+  }
+  chunk_->labels.push_back(LabelOf(field, value));
+  return true;
 }
 
 bool RowBuilder::AddWeight(const FieldPlan& field, std::string_view text) {
@@ -314,16 +337,10 @@ uint64_t RowBuilder::PlaceOf(std::string_view text) {
   return ParsedChunk::PackText(place, text.size());
 }
 
-uint64_t RowBuilder::IdOf(const FieldPlan& field, std::string_view text) {
-  if (field.encoding == Field::VOCABULARY) return PlaceOf(text);
-  if (field.encoding == Field::HASHED_KEY) return HashedKey(text);
-  return XXH3_64bits(text.data(), text.size()) % field.buckets;
-}
-
 bool RowBuilder::Encode(const FieldPlan& field, std::string_view text, std::vector<uint64_t>* ids) {
   uint64_t id;
   if (TakesText(field.encoding)) {
-    id = IdOf(field, text);
+    id = field.encoding == Field::VOCABULARY ? PlaceOf(text) : HashedId(field, text);
   } else if (field.encoding == Field::IDENTITY_KEY) {
     if (!ParseKey(text, &id)) {
       return FailField(field, text,

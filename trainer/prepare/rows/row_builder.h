@@ -50,6 +50,16 @@ struct FieldPlan {
   int64_t column;
 };
 
+inline bool TakesLog2(const FieldPlan& field) {
+  return field.transform == Field::LOG2_STANDARDIZE || field.transform == Field::LOG2;
+}
+// Whether a number is one of the label's; a label of texts has none.
+bool IsLabel(const FieldPlan& field, double number);
+// Returns the label. REQUIRES: IsLabel, or NaN, which stays.
+float LabelOf(const FieldPlan& field, double number);
+// Returns the id of a text. REQUIRES: a field of encoding HASH or HASHED_KEY.
+uint64_t HashedId(const FieldPlan& field, std::string_view text);
+
 // Appends rows to a chunk, value by value, or takes one back. Each Add returns false after noting
 // what is wrong; the row then needs nothing but End.
 class RowBuilder {
@@ -57,6 +67,7 @@ class RowBuilder {
   // `chunk` holds no rows yet. optional_labels: a row's only label may be missing, too.
   RowBuilder(const std::vector<FieldPlan>& fields, bool optional_labels, ParsedChunk* chunk);
 
+  std::string_view text() const { return chunk_->text; }
   std::string_view Text(uint32_t begin, uint32_t end) const {
     return {chunk_->text.data() + begin, end - begin};
   }
@@ -74,14 +85,11 @@ class RowBuilder {
   bool AddLibsvmLabel(std::string_view text);  // of a schema without a field for it
   void AddKnownLabel(float label) { chunk_->labels.push_back(label); }
   bool AddNumber(const FieldPlan& field, std::string_view text);  // not missing
-  void AddNumber(const FieldPlan& field, double value);           // NaN: missing
+  // Adds a number of a NUMERIC field or a LABEL. NaN: missing.
+  bool AddNumber(const FieldPlan& field, double value);
   bool AddText(const FieldPlan& field, std::string_view text) {
     return Encode(field, text, &chunk_->ids);
   }
-  // Adds what AddText has added for an equal value of the chunk.
-  void AddId(uint64_t id) { chunk_->ids.push_back(id); }
-  // Returns what AddText adds for a value of the chunk. REQUIRES: the encoding takes any text.
-  uint64_t IdOf(const FieldPlan& field, std::string_view text);
   bool AddToBag(const FieldPlan& field, std::string_view text);
   void EndBag(const FieldPlan& field);
   void AddSplitHash(uint64_t hash) { chunk_->split_hashes.push_back(hash); }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -33,20 +35,35 @@ void EndAt(std::string_view text, size_t feed, ScannedLine* line) {
   line->next = feed + 1;
 }
 
-// What the column of a field holds beside text. Of a table alone.
+// What the column of a field holds in the place of text. Of a table alone.
 struct Ready {
-  const CodedIds* ids = nullptr;
-  const double* numbers = nullptr;  // by row
+  const double* numbers = nullptr;    // by row
+  const int64_t* integers = nullptr;  // by row
+  bool whole = false;                 // rows need nothing of it
+};
+
+// An integer in decimal; empty: missing.
+class DecimalText {
+ public:
+  explicit DecimalText(int64_t value)
+      : size_(value == TextColumn::kNone
+                  ? 0
+                  : std::to_chars(digits_, digits_ + sizeof digits_, value).ptr - digits_) {}
+  std::string_view view() const { return {digits_, size_}; }
+
+ private:
+  char digits_[20];
+  size_t size_;
 };
 
 // The columns of a line without quotes: one follows another.
 class PlainColumns {
  public:
   explicit PlainColumns(const ScannedLine& line) : line_(line) {}
-  uint32_t begin(int64_t column) const {
-    return column == 0 ? line_.begin : line_.ends[column - 1] + 1;
+  std::string_view Text(int64_t column, std::string_view text) const {
+    const uint32_t begin = column == 0 ? line_.begin : line_.ends[column - 1] + 1;
+    return {text.data() + begin, line_.ends[column] - begin};
   }
-  uint32_t end(int64_t column) const { return line_.ends[column]; }
   int64_t count() const { return line_.columns; }
   static bool is_list(int64_t) { return false; }
   static Ready ready(size_t) { return {}; }
@@ -63,8 +80,9 @@ class TableColumnsOfRow {
   TableColumnsOfRow(const TextTable& table, int64_t row, int64_t count,
                     const std::vector<Ready>& ready)
       : table_(table), row_(row), count_(count), ready_(ready) {}
-  uint32_t begin(int64_t column) const { return table_.columns[column].begin(row_); }
-  uint32_t end(int64_t column) const { return table_.columns[column].end(row_); }
+  std::string_view Text(int64_t column, std::string_view text) const {
+    return table_.columns[column].Text(row_, text);
+  }
   int64_t count() const { return count_; }
   bool is_list(int64_t column) const { return table_.columns[column].is_list; }
   Ready ready(size_t field) const { return ready_[field]; }
@@ -122,8 +140,10 @@ class SplitColumns {
       end = begin + elastor::Unquote({text + begin, text + end});
     }
   }
-  uint32_t begin(int64_t column) const { return columns_[column].first; }
-  uint32_t end(int64_t column) const { return columns_[column].second; }
+  std::string_view Text(int64_t column, std::string_view text) const {
+    const auto& [begin, end] = columns_[column];
+    return {text.data() + begin, end - begin};
+  }
   int64_t count() const { return static_cast<int64_t>(columns_.size()); }
   static bool is_list(int64_t) { return false; }
   static Ready ready(size_t) { return {}; }
@@ -142,12 +162,12 @@ struct DrawnColumns {
   const DrawnItems& items;
   const uint32_t item;
 
-  uint32_t begin(int64_t column) const { return row_columns.begin(column); }
-  uint32_t end(int64_t column) const { return row_columns.end(column); }
+  std::string_view Text(int64_t column, std::string_view text) const {
+    return row_columns.Text(column, text);
+  }
   int64_t count() const { return row_columns.count(); }
   bool is_list(int64_t column) const { return row_columns.is_list(column); }
-  // An item's columns have text.
-  Ready ready(size_t field) const { return {nullptr, row_columns.ready(field).numbers}; }
+  Ready ready(size_t field) const { return row_columns.ready(field); }
   int64_t row() const { return row_columns.row(); }
 };
 
@@ -209,9 +229,15 @@ struct RowParser::Plan {
   Labels labels = Labels::kRequired;
 
   void ParseDelimited(ParsedChunk* chunk) const;
-  void ParseTable(ParsedChunk* chunk) const;
-  // Fills chunk->coded. Returns what is ready, by field.
-  std::vector<Ready> ReadyColumns(ParsedChunk* chunk, RowBuilder* row) const;
+  // Returns what is ready, by field.
+  std::vector<Ready> ParseTable(ParsedChunk* chunk, Taking taking) const;
+  std::vector<Ready> ReadyColumns(const ParsedChunk& chunk, Taking taking) const;
+  // Sets chunk->labels, where they were taken whole, and where the values of all fields are.
+  // `ready`: by field; empty: nothing is.
+  void FindColumns(const std::vector<Ready>& ready, ParsedChunk* chunk) const;
+  void TakeLabels(const std::vector<Ready>& ready, ParsedChunk* chunk) const;
+  void HashColumn(const FieldPlan& field, const TextColumn& column, const ParsedChunk& chunk,
+                  std::vector<uint64_t>* ids) const;
   std::string_view WithoutNull(std::string_view text) const {
     const bool null = !nulls.empty() && std::ranges::find(nulls, text) != nulls.end();
     return null ? text.substr(text.size()) : text;
@@ -254,6 +280,8 @@ RowParser::RowParser(std::unique_ptr<Plan> plan) : plan_(std::move(plan)) {
 }
 
 RowParser::~RowParser() = default;
+
+const std::vector<std::string>& RowParser::nulls() const { return plan_->nulls; }
 
 StatusOr<std::unique_ptr<RowParser>> RowParser::Create(const Schema& schema,
                                                        std::string_view header,
@@ -316,7 +344,7 @@ Status RowParser::CheckHeader(std::string_view header, const std::string& source
   return OkStatus();
 }
 
-void RowParser::Parse(ParsedChunk* chunk) const {
+void RowParser::Parse(ParsedChunk* chunk, Taking taking) const {
   CHECK_LT(chunk->text.size(), kMostTextBytes);
   chunk->made.clear();
   chunk->outside.clear();
@@ -325,7 +353,7 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->labels.clear();
   chunk->numeric.clear();
   chunk->ids.clear();
-  chunk->coded.clear();
+  chunk->record_of_row.clear();
   chunk->bag_ends.clear();
   chunk->bags.clear();
   chunk->weights.clear();
@@ -336,13 +364,15 @@ void RowParser::Parse(ParsedChunk* chunk) const {
   chunk->events.clear();
   chunk->bad.clear();
   chunk->bad_records.clear();
+  std::vector<Ready> ready;
   if (plan_->pairs) {
     plan_->ParsePairLines(chunk);
   } else if (chunk->table.rows > 0) {
-    plan_->ParseTable(chunk);
+    ready = plan_->ParseTable(chunk, taking);
   } else {
     plan_->ParseDelimited(chunk);
   }
+  plan_->FindColumns(ready, chunk);
   CHECK_LE(chunk->text.size() + chunk->made.size(), size_t{std::numeric_limits<uint32_t>::max()});
 }
 
@@ -389,40 +419,145 @@ void RowParser::Plan::EndRow(const Columns& columns, int64_t lines, Beside* besi
   chunk->splits.resize(chunk->rows, draws.split);
 }
 
-std::vector<Ready> RowParser::Plan::ReadyColumns(ParsedChunk* chunk, RowBuilder* row) const {
+std::vector<Ready> RowParser::Plan::ReadyColumns(const ParsedChunk& chunk, Taking taking) const {
   std::vector<Ready> ready(fields.size());
-  chunk->coded.assign(std::ranges::count(fields, Field::CATEGORICAL, &FieldPlan::type), {});
-  size_t single = 0;
+  // The rows of negatives are made of texts.
+  const bool whole = taking == Taking::kColumns && chunk.draws.empty();
+  bool whole_labels = whole;
+  const bool may_lack_label =
+      labels == Labels::kOptional || std::ranges::count(fields, Field::LABEL, &FieldPlan::type) > 1;
   for (size_t i = 0; i < fields.size(); ++i) {
     const FieldPlan& field = fields[i];
-    if (field.column >= 0 && !chunk->table.columns[field.column].numbers.empty()) {
-      ready[i].numbers = chunk->table.columns[field.column].numbers.data();
+    if (field.column < 0) {
+      whole_labels &= field.type != Field::LABEL;
+      continue;
     }
-    if (field.type != Field::CATEGORICAL) continue;
-    CodedIds& coded = chunk->coded[single++];
-    const bool any_text = TakesText(field.encoding);
-    if (field.column < 0 || field.transform != Field::NONE || !any_text) continue;
-    const TextColumn& column = chunk->table.columns[field.column];
-    if (column.codes.empty()) continue;
-    coded.codes = column.codes.data();
-    for (size_t value = 0; value + 1 < column.begins.size(); ++value) {
-      const std::string_view text = row->Text(column.begins[value], column.begins[value + 1]);
-      coded.ids.push_back(row->IdOf(field, WithoutNull(text)));
+    const TextColumn& column = chunk.table.columns[field.column];
+    if (!column.numbers.empty()) ready[i].numbers = column.numbers.data();
+    if (!column.integers.empty()) ready[i].integers = column.integers.data();
+    if (field.type == Field::LABEL) {
+      whole_labels &=
+          !column.numbers.empty() && std::ranges::all_of(column.numbers, [&](double number) {
+            return IsLabel(field, number) || (may_lack_label && std::isnan(number));
+          });
     }
-    ready[i].ids = &coded;
+    ready[i].whole = whole && (field.type == Field::NUMERIC ? !column.numbers.empty()
+                               : field.type == Field::CATEGORICAL
+                                   ? field.transform == Field::NONE && TakesText(field.encoding)
+                                   : false);
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].type == Field::LABEL) ready[i].whole = whole_labels;
   }
   return ready;
 }
 
-void RowParser::Plan::ParseTable(ParsedChunk* chunk) const {
-  RowBuilder row(fields, labels == Labels::kOptional, chunk);
+std::vector<Ready> RowParser::Plan::ParseTable(ParsedChunk* chunk, Taking taking) const {
+  std::vector<Ready> ready = ReadyColumns(*chunk, taking);
+  const bool all_whole = std::ranges::all_of(ready, &Ready::whole);
+  if (all_whole && !label_is_known && !split_by_hash && event_columns.empty() && tables.empty()) {
+    chunk->lines = chunk->records = chunk->rows = chunk->table.rows;
+    return ready;
+  }
+  std::vector<FieldPlan> by_row;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (!ready[i].whole) by_row.push_back(fields[i]);
+  }
+  RowBuilder row(by_row, labels == Labels::kOptional, chunk);
   Beside beside(*this);
-  const std::vector<Ready> ready = ReadyColumns(chunk, &row);
   for (int64_t i = 0; i < chunk->table.rows; ++i) {
     beside.FindHistories(*chunk);
     const TableColumnsOfRow found(chunk->table, i, columns, ready);
     ParseColumns(found, "", &beside, &row);
     EndRow(found, 1, &beside, chunk, &row);
+  }
+  if (chunk->bad_rows == 0 || taking == Taking::kRows) return ready;
+  auto bad = chunk->bad_records.begin();
+  for (uint32_t record = 0; record < chunk->records; ++record) {
+    if (bad != chunk->bad_records.end() && *bad == record) {
+      ++bad;
+    } else {
+      chunk->record_of_row.push_back(record);
+    }
+  }
+  return ready;
+}
+
+void RowParser::Plan::TakeLabels(const std::vector<Ready>& ready, ParsedChunk* chunk) const {
+  std::vector<size_t> whole;
+  for (size_t i = 0; i < ready.size(); ++i) {
+    if (fields[i].type == Field::LABEL && ready[i].whole) whole.push_back(i);
+  }
+  if (whole.empty()) return;
+  chunk->labels.resize(chunk->rows * whole.size());
+  for (size_t label = 0; label < whole.size(); ++label) {
+    float* to = chunk->labels.data() + label;
+    for (int64_t row = 0; row < chunk->rows; ++row, to += whole.size()) {
+      *to = LabelOf(fields[whole[label]], ready[whole[label]].numbers[chunk->RecordOf(row)]);
+    }
+  }
+}
+
+void RowParser::Plan::HashColumn(const FieldPlan& field, const TextColumn& column,
+                                 const ParsedChunk& chunk, std::vector<uint64_t>* ids) const {
+  ids->resize(chunk.rows);
+  for (int64_t row = 0; row < chunk.rows; ++row) {
+    const int64_t record = chunk.RecordOf(row);
+    (*ids)[row] = column.integers.empty()
+                      ? HashedId(field, WithoutNull(column.Text(record, chunk.text)))
+                      : HashedId(field, DecimalText(column.integers[record]).view());
+  }
+}
+
+void RowParser::Plan::FindColumns(const std::vector<Ready>& ready, ParsedChunk* chunk) const {
+  TakeLabels(ready, chunk);
+  const auto is_whole = [&ready](size_t field) { return !ready.empty() && ready[field].whole; };
+  const auto rows_of = [&](Field::Type type) {
+    int64_t count = 0;
+    for (size_t i = 0; i < fields.size(); ++i) count += fields[i].type == type && !is_whole(i);
+    return count;
+  };
+  const int64_t numeric_stride = rows_of(Field::NUMERIC);
+  const int64_t single_stride = rows_of(Field::CATEGORICAL);
+  const double* numeric = chunk->numeric.data();
+  const uint64_t* ids = chunk->ids.data();
+  chunk->numeric_columns.clear();
+  chunk->single_columns.clear();
+  chunk->whole_numeric.resize(fields.size());
+  chunk->whole_ids.resize(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const FieldPlan& field = fields[i];
+    if (field.type == Field::NUMERIC) {
+      ChunkColumn<double>& column = chunk->numeric_columns.emplace_back();
+      if (!is_whole(i)) {
+        column = {numeric++, numeric_stride};
+      } else if (chunk->bad_rows == 0 && !TakesLog2(field)) {
+        column = {ready[i].numbers, 1};
+      } else {
+        std::vector<double>& numbers = chunk->whole_numeric[i];
+        numbers.resize(chunk->rows);
+        const double* from = ready[i].numbers;
+        if (chunk->bad_rows > 0) {
+          for (int64_t row = 0; row < chunk->rows; ++row) {
+            numbers[row] = ready[i].numbers[chunk->RecordOf(row)];
+          }
+          from = numbers.data();
+        }
+        if (TakesLog2(field)) Log2Transform(from, chunk->rows, numbers.data());
+        column = {numbers.data(), 1};
+      }
+    } else if (field.type == Field::CATEGORICAL) {
+      SingleColumn& column = chunk->single_columns.emplace_back();
+      if (!is_whole(i)) {
+        column.ids = {ids++, single_stride};
+      } else if (field.encoding == Field::VOCABULARY) {
+        column.texts = &chunk->table.columns[field.column];
+      } else {
+        std::vector<uint64_t>& hashed = chunk->whole_ids[i];
+        HashColumn(field, chunk->table.columns[field.column], *chunk, &hashed);
+        column.ids = {hashed.data(), 1};
+      }
+    }
   }
 }
 
@@ -510,7 +645,7 @@ std::string RowParser::Plan::CellHint(int64_t column) const {
 template <typename Columns>
 std::string_view RowParser::Plan::ValueOf(const Columns& columns, int64_t column,
                                           const RowBuilder& row) const {
-  return WithoutNull(row.Text(columns.begin(column), columns.end(column)));
+  return WithoutNull(columns.Text(column, row.text()));
 }
 
 template <typename Columns>
@@ -540,9 +675,8 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
   }
   LookUp(found, *row, beside);
   if (split_by_hash && hash_column != kWholeLine) {
-    const std::string_view text = hash_column < 0
-                                      ? beside->cells[kFirstCell - hash_column]
-                                      : row->Text(found.begin(hash_column), found.end(hash_column));
+    const std::string_view text = hash_column < 0 ? beside->cells[kFirstCell - hash_column]
+                                                  : found.Text(hash_column, row->text());
     row->AddSplitHash(XXH3_64bits(text.data(), text.size()));
   }
   const auto text_of = [&](int64_t column) {
@@ -559,16 +693,17 @@ void RowParser::Plan::ParseColumns(const Columns& found, std::string_view line, 
   for (size_t i = 0; i < fields.size(); ++i) {
     const FieldPlan& field = fields[i];
     const Ready ready = found.ready(i);
-    if (ready.ids != nullptr) {
-      row->AddId(ready.ids->ids[ready.ids->codes[found.row()]]);
+    if (ready.whole) continue;
+    if (drawn && field.type == Field::LABEL) {
+      row->AddKnownLabel(0);
       continue;
     }
     if (ready.numbers != nullptr) {
-      row->AddNumber(field, ready.numbers[found.row()]);
+      if (!row->AddNumber(field, ready.numbers[found.row()])) return;
       continue;
     }
-    if (drawn && field.type == Field::LABEL) {
-      row->AddKnownLabel(0);
+    if (ready.integers != nullptr) {
+      row->AddText(field, DecimalText(ready.integers[found.row()]).view());
       continue;
     }
     const bool is_cell = field.column < 0;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "configs/proto/schema.pb.h"
 #include "core/base/status.h"
@@ -19,6 +20,9 @@ enum class Labels { kRequired, kOptional };
 // Whether fields read the histories that a chunk has, or these fields are left out and a chunk gets
 // what histories or negatives depend on.
 enum class Collect { kNothing, kHistories, kNegatives };
+
+// Whether a chunk of a table gets rows alone, or may have columns that are taken whole.
+enum class Taking { kRows, kColumns };
 
 // Turns text, or tables by SchemaOfTables, into rows by a schema of layout DELIMITED, LIBSVM or
 // LIBFFM, as ReadSchemaFile returns it. Whether a line is a good row depends on the line, the
@@ -36,6 +40,8 @@ class RowParser {
                                                      Collect collect = Collect::kNothing);
   ~RowParser();
 
+  // Texts that mean a missing value.
+  const std::vector<std::string>& nulls() const;
   int64_t numeric_fields() const { return numeric_; }
   int64_t single_fields() const { return single_; }  // CATEGORICAL
   int64_t multi_fields() const { return multi_; }    // MULTI_HOT and SEQUENCE
@@ -45,8 +51,9 @@ class RowParser {
   Status CheckHeader(std::string_view header, const std::string& source) const;
 
   // Replaces everything but chunk->text, chunk->table and what is given to Parse. In the text ""
-  // within quotes becomes one quote in its place.
-  void Parse(ParsedChunk* chunk) const;
+  // within quotes becomes one quote in its place. Texts of columns that are taken whole may be
+  // among nulls().
+  void Parse(ParsedChunk* chunk, Taking taking = Taking::kRows) const;
 
  private:
   struct Plan;

@@ -49,9 +49,8 @@ std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
     PackedColumn::AppendIntegers(times.data(), rows, 1, &bytes);
   }
   if (plan.stores_splits) PackedColumn::AppendIntegers(chunk.splits.data(), rows, 1, &bytes);
-  const int64_t numeric = static_cast<int64_t>(plan.numeric.size());
-  for (int64_t field = 0; field < numeric; ++field) {
-    PackedColumn::AppendNumeric(chunk.numeric.data() + field, rows, numeric, &bytes);
+  for (const auto& [values, stride] : chunk.numeric_columns) {
+    PackedColumn::AppendNumeric(values, rows, stride, &bytes);
   }
   for (size_t i = 0; i < plan.ids.size(); ++i) {
     if (plan.ids[i].bag) {
@@ -69,8 +68,8 @@ std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
       const std::vector<uint64_t> keys = BagValues(plan, plan.ids[i], chunk);
       PackedColumn::AppendIntegers(keys.data(), static_cast<int64_t>(keys.size()), 1, &bytes);
     } else {
-      PackedColumn::AppendIntegers(chunk.ids.data() + plan.ids[i].place, rows, plan.singles,
-                                   &bytes);
+      const auto& [keys, stride] = chunk.single_columns[plan.ids[i].place].ids;
+      PackedColumn::AppendIntegers(keys, rows, stride, &bytes);
     }
   }
   PackedColumn::Pad(&bytes);

@@ -98,11 +98,24 @@ bool ParseLabel(std::string_view text, float* label) {
 }
 
 // Counts are mostly small: these come from a table.
-double Log2Transform(double x) {
+void Log2Transform(const double* from, int64_t count, double* to) {
   static const std::array<uint8_t, kTabledCounts> kTable = Log2Table();
-  if (!(x > 2)) return x;
-  if (x < kTabledCounts && x == std::floor(x)) return kTable[static_cast<int>(x)];
-  return SquaredLog(x);
+  for (int64_t i = 0; i < count; ++i) {
+    const double x = from[i];
+    if (!(x > 2)) {
+      to[i] = x;
+    } else if (x < kTabledCounts && x == static_cast<int>(x)) {
+      to[i] = kTable[static_cast<int>(x)];
+    } else {
+      to[i] = SquaredLog(x);
+    }
+  }
+}
+
+double Log2Transform(double x) {
+  double transformed;
+  Log2Transform(&x, 1, &transformed);
+  return transformed;
 }
 
 std::string Shown(std::string_view text) {

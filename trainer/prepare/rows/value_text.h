@@ -26,6 +26,8 @@ bool ParseLabel(std::string_view text, float* label);
 
 // x > 2: floor(ln(x)^2), else x.
 double Log2Transform(double x);
+// The same for `count` numbers.
+void Log2Transform(const double* from, int64_t count, double* to);
 
 // Whether `text` is what other programs write for a missing value: NA, NULL, nan, \N, ...
 bool MeansMissing(std::string_view text);

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "trainer/data/dataset.h"
+#include "trainer/prepare/rows/history_columns.h"
 #include "trainer/prepare/rows/row_builder.h"
 #include "trainer/prepare/rows/time_text.h"
 
@@ -39,6 +40,7 @@ class Warnings {
     }
     OfMinCount();
     OfCuts();
+    OfLists();
     OfTimes();
     return std::move(lines_);
   }
@@ -52,6 +54,7 @@ class Warnings {
   void OfWeights(int split);
   void OfMinCount();
   void OfCuts();
+  void OfLists();
   void OfTimes();
 
   const PreparePlan& plan_;
@@ -146,6 +149,24 @@ void Warnings::OfCuts() {
                             text_.cut_values[i] + kept, " ids are left out, as a row keeps ",
                             kDefaultMaxLength, " where the schema gives no max_length"));
   }
+}
+
+// A wrong separator makes one value of every list.
+void Warnings::OfLists() {
+  constexpr int64_t kSureRows = 1000;
+  const SplitTally& train = measures_.splits[0];
+  OfColumns(
+      [&](size_t i) {
+        const Field& field = *plan_.ids[i].field;
+        const bool is_history =
+            std::ranges::any_of(HistoryPlaces(plan_.schema), [&field](const HistoryPlace& place) {
+              return place.column == (field.column().empty() ? field.name() : field.column());
+            });
+        return plan_.ids[i].bag && !is_history && field.list() != Field::BRACKETS &&
+               field.max_length() != 1 && train.values[i] >= kSureRows &&
+               train.values[i] == train.rows - train.empty_bags[i];
+      },
+      "no training row has more than one value; are these lists, and is the separator right?");
 }
 
 // Rows that a hash splits are of all times on purpose.
