@@ -14,7 +14,7 @@
 namespace elastor {
 namespace {
 
-// The definition, in arithmetic that is exact but for the one rounding that it names.
+// The definition, written another way.
 struct Expected {
   float scale, offset;
   std::vector<int> codes;
@@ -38,7 +38,7 @@ Expected ExpectedOf(int levels, std::vector<float> row) {
       if (rest > 0.5 || (rest == 0.5 && code % 2 == 1)) ++code;
     }
     e.codes.push_back(code);
-    e.weights.push_back(static_cast<float>(static_cast<__float128>(code) * e.scale + e.offset));
+    e.weights.push_back(std::fma(static_cast<float>(code), e.scale, e.offset));
   }
   return e;
 }
