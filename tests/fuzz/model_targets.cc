@@ -97,10 +97,16 @@ bool FuzzSafetensors(std::string_view bytes) {
       SafetensorsFile::Open(FileOf("fuzzed.safetensors", bytes), {});
   if (!file.ok()) return CheckOneLine(file.status());
   for (const TensorSpec& tensor : file->tensors()) {
-    if (tensor.type == TensorType::kF32) {
-      ReadAll(file->Find<float>(tensor), tensor);
-    } else {
-      ReadAll(file->Find<int64_t>(tensor), tensor);
+    switch (tensor.type) {
+      case TensorType::kF32:
+        ReadAll(file->Find<float>(tensor), tensor);
+        break;
+      case TensorType::kI64:
+        ReadAll(file->Find<int64_t>(tensor), tensor);
+        break;
+      case TensorType::kU8:
+        ReadAll(file->Find<uint8_t>(tensor), tensor);
+        break;
     }
   }
   return true;

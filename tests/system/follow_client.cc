@@ -8,6 +8,7 @@
 // - open: a model is opened in a folder with damages as far as it can be.
 // - damage SEED N OTHER: N damages of next deltas are refused, each with a line, and change no
 //   score. OTHER has another run's publications, which are refused in the place of these too.
+// - small ROWS: the last base, opened with small rows, takes no delta. WORK/scores gets its scores.
 // - load T MS S: T threads score while a publication comes every MS milliseconds, for S seconds.
 #include <algorithm>
 #include <atomic>
@@ -99,6 +100,15 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+void WriteScores(const std::vector<float>& scores, const fs::path& path) {
+  std::ofstream out(path);
+  char text[64];
+  for (const float score : scores) {
+    std::snprintf(text, sizeof(text), "%.9g\n", score);
+    out << text;
+  }
+}
+
 // The folders of every number, deltas first.
 std::map<int64_t, std::vector<std::string>> Numbers(const fs::path& published) {
   std::map<int64_t, std::vector<std::string>> numbers;
@@ -150,12 +160,7 @@ void FollowScores(const fs::path& published, const fs::path& work, const Scored&
       if (elastor_hold(model, &held, nullptr, 0) != ELASTOR_OK) End("hold");
       of_held = updated;
     }
-    std::ofstream out(work / ("scores-" + std::to_string(number)));
-    char text[64];
-    for (const float score : updated) {
-      std::snprintf(text, sizeof(text), "%.9g\n", score);
-      out << text;
-    }
+    WriteScores(updated, work / ("scores-" + std::to_string(number)));
     ++compared;
   }
   elastor_close(held);
@@ -225,6 +230,34 @@ void OpenDamaged(const fs::path& published, const fs::path& work) {
   model = begin_with(base, "base");
   if (elastor_version(model) != static_cast<uint64_t>(last)) End("with a damaged base");
   elastor_close(model);
+}
+
+// Rows that are made small where a model is opened.
+void OpenSmall(const fs::path& published, const fs::path& work, const Scored& rows,
+               const char* format) {
+  const auto numbers = Numbers(published);
+  const auto bring = [&](int64_t number) {
+    for (const std::string& name : numbers.at(number)) Bring(published, work, name);
+  };
+  int64_t base = 0;
+  for (const auto& [number, names] : numbers) {
+    for (const std::string& name : names) {
+      if (name.starts_with("base") && numbers.contains(number + 1)) base = number;
+    }
+  }
+  bring(base);
+  elastor_model* model;
+  char error[512] = "";
+  if (elastor_open_with_rows(work.c_str(), format, &model, error, sizeof(error)) != ELASTOR_OK) {
+    End("open with rows: " + std::string(error));
+  }
+  const std::vector<float> scores = rows.All(model);
+  bring(base + 1);
+  MustNotUpdate(model, work.c_str(), base);
+  if (!SameBits(scores, rows.All(model))) End("the old version changed");
+  elastor_close(model);
+  WriteScores(scores, work / "scores");
+  std::printf("%lld\n", static_cast<long long>(base));
 }
 
 void Damage(const fs::path& published, const fs::path& work, const Scored& rows, uint64_t seed,
@@ -481,6 +514,8 @@ int main(int argc, char** argv) {
     FollowScores(published, work, rows);
   } else if (mode == "open") {
     OpenDamaged(published, work);
+  } else if (mode == "small") {
+    OpenSmall(published, work, rows, argc > 5 ? argv[5] : "");
   } else if (mode == "damage") {
     Damage(published, work, rows, static_cast<uint64_t>(number(5)), static_cast<int>(number(6)),
            argc > 7 ? argv[7] : "");

@@ -10,6 +10,7 @@ prepare=$PWD/$2
 client=$PWD/$3
 server=$PWD/$4
 follow_server=$(cd "$(dirname "$0")" && pwd)/follow_server.py
+oracle=$(cd "$(dirname "$0")" && pwd)/small_rows_oracle.py
 source "$(dirname "$0")/spread_run.sh"
 cd "$TEST_TMPDIR" || exit 1
 
@@ -92,6 +93,45 @@ tail --lines=1 log
 "$client" published loaded values load "${load[@]}" >log 2>&1 || fail "load: $(cat log)"
 cat log
 python3 "$follow_server" "$server" published followed values work/scores || fail 'elastor_serve --follow'
+
+# Small rows. The same run publishes them, stopped and gone on with on other ranks; every version is held to the states
+# of the run above by the definition of such rows.
+# train_small FORMAT RANKS FLAGS...
+train_small() {
+  on_ranks "$2" "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=run_"$1" --resume \
+    --set=publish.rows="$1" --set=publish.path="$1" "${@:3}"
+}
+train_small INT8 3 --set=training.max_steps=$((every * 7)) >log 2>&1 || fail "INT8 on 3 ranks: $(cat log)"
+train_small INT8 2 --set=parallel.plan=TABLE_WISE >log 2>&1 || fail "INT8 on 2 ranks: $(cat log)"
+train_small INT4 1 >log 2>&1 || fail "INT4: $(cat log)"
+for format in INT8 INT4; do
+  "$client" $format work_$format values scores || fail "$format: the updated model"
+  pairs=()
+  for folder in "$format"/base-* "$format"/delta-*; do
+    state=run/checkpoints/$(printf 'step-%010d' $((10#${folder##*-} * every)))
+    [[ ! -e $state ]] || pairs+=("$folder" "$state")
+  done
+  compared=$(python3 "$oracle" $format "${pairs[@]}") || fail "$format: rows of another definition"
+  ((${compared:-0} > 500)) || fail "$format: $compared rows compared"
+  base=$("$client" published opened_small values small $format) || fail "opened with $format rows"
+  cmp opened_small/scores work_$format/scores-"$base" || fail "$format: rows made at opening have other scores"
+done
+! cmp --silent work_INT8/scores-"$base" work/scores-"$base" || fail 'INT8 rows have the scores of FLOAT32'
+"$client" INT8 damaged values damage 1 $((damages / 2)) >log 2>&1 || fail "damages of small rows: $(cat log)"
+small_base=INT8/$(printf 'base-%010d' "$base")
+"$trainer" --mode=predict --model="$small_base" --input=values >predicted.small 2>log || fail "predict: $(cat log)"
+cmp <(tail --lines=+2 predicted.small | cut --delimiter=, --fields=3) work_INT8/scores-"$base" ||
+  fail 'mode predict: other bits than the library'
+"$trainer" --mode=verify --model="$small_base" >log 2>&1 || fail "verify: $(cat log)"
+expect_line 2 'has INT8 rows, for scoring raw rows and serving alone' "$trainer" --mode=predict --model="$small_base" \
+  --set=data.path=data --split=test --output_dir=refused
+expect_line 2 'has INT8 rows; expected a model with FLOAT32 rows' "$trainer" --mode=export --model="$small_base" \
+  --output_dir=refused
+expect_line 2 "publish.rows: INT4; the run's publications in INT8 have INT8 rows" train_small INT8 1 \
+  --set=publish.rows=INT4
+expect_line 2 'has INT8 rows; expected FLOAT32 to make INT4 rows of them' "$server" --model="$small_base" --rows=INT4 --port=0
+expect_line 2 'rows is INT9; expected FLOAT32, INT8 or INT4' "$server" --model="$small_base" --rows=INT9 --port=0
+expect_line 2 '--rows=INT8 and --follow: expected publish.rows in the run' "$server" --follow=INT8 --rows=INT8
 mkdir renamed
 cp --recursive published/base-0000000001 renamed/base-0000000030
 # refused PATTERN FLAGS...

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "configs/proto/control.pb.h"
+#include "core/kernels/small_rows.h"
 #include "trainer/data/encoding.h"
 
 namespace elastor {
@@ -27,6 +28,7 @@ struct Publication {
   std::string origin;   // `result` of the first one in the folder
   std::string follows;  // `result` of number - 1; empty: this is the first
   std::string result;   // hash of follows, number, run, step and the weights' digest
+  RowFormat rows = RowFormat::kFloat32;  // how the weights of embedding rows are stored
 };
 
 struct CheckpointMetadata {
@@ -50,6 +52,11 @@ struct CheckpointMetadata {
   std::optional<Publication> publication = {};  // contents are then kWeights
   std::string manifest_xxh3 = {};  // hash of this folder's manifest; after writing, on rank 0 alone
 };
+
+// Returns how the weights of embedding rows are stored.
+inline RowFormat RowFormatOf(const CheckpointMetadata& metadata) {
+  return metadata.publication ? metadata.publication->rows : RowFormat::kFloat32;
+}
 
 }  // namespace elastor
 

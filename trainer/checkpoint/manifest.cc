@@ -27,8 +27,10 @@ constexpr int kVersion = 2;           // 1: without `encoding` and `vocabularies
 constexpr int kDeltaVersion = 3;      // 2 and `base`
 constexpr int kPublishedVersion = 4;  // 2 and `publication`
 constexpr int kKeyedVersion = 5;      // with keyed tables; `base` and `publication` as they are
+constexpr int kSmallVersion = 6;      // with small rows, keyed or not; the members as in 5
 constexpr char kBaseMember[] = "base";
 constexpr char kPublicationMember[] = "publication";
+constexpr char kRowsMember[] = "rows";  // of a publication with small rows
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 const char* ContentsName(Contents contents) {
@@ -100,8 +102,8 @@ StoredTable ParseTable(const JsonEntry& json, const StoredTable* before) {
       table.name == before->name + kDeletedSuffix) {
     return table;
   }
-  if (table.columns.empty() || table.columns[0].name != "rows") {
-    columns.Wrong("'rows' as the first column");
+  if (table.columns.empty() || !FormatOfWeights(table.columns[0])) {
+    columns.Wrong("'rows', 'rows_int8' or 'rows_int4' as the first column");
   }
   return table;
 }
@@ -155,6 +157,11 @@ Publication ParsePublication(const JsonEntry& json) {
   publication.origin = HashText(json.Member("origin").Hash());
   publication.follows = json.Member("follows").Text();
   publication.result = HashText(json.Member("result").Hash());
+  if (!json.Has(kRowsMember)) return publication;
+  const JsonEntry rows = json.Member(kRowsMember);
+  const auto found = std::ranges::find(kRowFormats, rows.Text(), RowFormatName);
+  if (found == std::end(kRowFormats)) rows.Wrong("FLOAT32, INT8 or INT4");
+  publication.rows = *found;
   return publication;
 }
 
@@ -188,7 +195,8 @@ CheckpointMetadata ParseMetadata(const JsonEntry& json) {
   metadata.manifest_xxh3 = json.Member("manifest_xxh3").Text();
   const Json& version = json.json().at("version");
   const auto has = [&](int of, const char* member) {
-    return version == of || (version == kKeyedVersion && json.Has(member));
+    return version == of ||
+           ((version == kKeyedVersion || version == kSmallVersion) && json.Has(member));
   };
   if (has(kPublishedVersion, kPublicationMember)) {
     if (metadata.contents != Contents::kWeights) throw std::string("a published state");
@@ -208,6 +216,11 @@ Manifest ParseMembers(const JsonEntry& json) {
   for (const JsonEntry& table : json.Member("tables").Elements()) {
     const StoredTable* const before = manifest.tables.empty() ? nullptr : &manifest.tables.back();
     manifest.tables.push_back(ParseTable(table, before));
+  }
+  for (const StoredTable& table : manifest.tables_of_rows()) {
+    if (*FormatOfWeights(table.columns[0]) == RowFormatOf(manifest.metadata)) continue;
+    throw "table '" + table.name + "': column '" + table.columns[0].name + "'; expected " +
+        std::string(RowFormatName(RowFormatOf(manifest.metadata))) + " rows, by its publication";
   }
   const JsonEntry dense = json.Member("dense");
   if (const std::string name = ParseFileName(dense); name != kDenseFile) {
@@ -232,10 +245,10 @@ void CheckVersion(const JsonEntry& json) {
   }
   const Json& version = json.Member("version").json();
   if (version == 1 || version == kVersion || version == kDeltaVersion ||
-      version == kPublishedVersion || version == kKeyedVersion) {
+      version == kPublishedVersion || version == kKeyedVersion || version == kSmallVersion) {
     return;
   }
-  throw "version " + version.dump() + "; expected 1, 2, 3, 4 or 5";
+  throw "version " + version.dump() + "; expected 1 to 6";
 }
 
 }  // namespace
@@ -258,7 +271,11 @@ TensorSpec KeysTensor(const std::string& table, int64_t rows) {
 }
 
 TensorSpec ColumnTensor(const std::string& table, const Column& column, int64_t rows) {
-  return {table + "/" + column.name, TensorType::kF32, {rows, column.width}};
+  const std::string name = table + "/" + column.name;
+  if (FormatOfWeights(column).value_or(RowFormat::kFloat32) == RowFormat::kFloat32) {
+    return {name, TensorType::kF32, {rows, column.width}};
+  }
+  return {name, TensorType::kU8, {rows, column.width * static_cast<int64_t>(sizeof(float))}};
 }
 
 std::string EmbeddingFileText(const EmbeddingFile& file, std::span<const StoredTable> tables) {
@@ -283,14 +300,17 @@ std::string ManifestText(const Manifest& manifest, std::span<const std::string> 
   AddEncodingJson(metadata.encoding.value_or(DataEncoding()), &encoding);
   const bool keyed = std::ranges::any_of(manifest.tables,
                                          [](const StoredTable& table) { return table.keys.keyed; });
-  const int version = keyed ? kKeyedVersion
-                            : (metadata.publication ? kPublishedVersion
-                                                    : (metadata.base ? kDeltaVersion : kVersion));
+  const bool small = RowFormatOf(metadata) != RowFormat::kFloat32;
+  const int version = small   ? kSmallVersion
+                      : keyed ? kKeyedVersion
+                              : (metadata.publication ? kPublishedVersion
+                                                      : (metadata.base ? kDeltaVersion : kVersion));
   Json head = {{"format", kFormat}, {"version", version}};
   if (const std::optional<Publication>& publication = metadata.publication) {
     head[kPublicationMember] = {{"number", publication->number},   {"delta", publication->delta},
                                 {"run", publication->run},         {"origin", publication->origin},
                                 {"follows", publication->follows}, {"result", publication->result}};
+    if (small) head[kPublicationMember][kRowsMember] = RowFormatName(publication->rows);
   }
   if (metadata.base) {
     head[kBaseMember] = {{"name", metadata.base->name},

@@ -64,7 +64,8 @@ struct Manifest {
 // "embedding-00002-of-00016.safetensors"
 std::string EmbeddingFileName(int rank, int ranks);
 
-// '<table>/keys' I64 [rows] and '<table>/<column>' F32 [rows, width].
+// '<table>/keys' I64 [rows] and '<table>/<column>' F32 [rows, width], of small rows U8 [rows,
+// bytes].
 TensorSpec KeysTensor(const std::string& table, int64_t rows);
 TensorSpec ColumnTensor(const std::string& table, const Column& column, int64_t rows);
 

@@ -18,6 +18,8 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/base/thread_pool.h"
+#include "core/kernels/small_rows.h"
+#include "embedding/key_space.h"
 #include "embedding/shard_plan.h"
 #include "trainer/checkpoint/dense_copy.h"
 #include "trainer/checkpoint/digest_records.h"
@@ -94,11 +96,14 @@ std::string PublicationResult(const Publication& publication, int64_t step,
                            step, " ", weights_digest));
 }
 
-StatusOr<std::string> WeightsDigest(const StateView& state, Communicator& communicator) {
+StatusOr<std::string> WeightsDigest(const StateView& state, RowFormat format,
+                                    Communicator& communicator) {
   constexpr int64_t kPartitionsAtOnce = 64;  // their rows of one key / 4096 lie side by side
   const EmbeddingState<float>& embedding = *state.embedding;
   std::vector<Digest> parts(embedding.pool()->threads());
   std::atomic<int64_t> next = 0;
+  std::mutex mutex;
+  Status failed;
   const int64_t blocks = kPartitions / kPartitionsAtOnce;
   embedding.pool()->Run([&](int thread) {
     for (int64_t b = next++; b < blocks * static_cast<int64_t>(state.tables->size()); b = next++) {
@@ -106,15 +111,28 @@ StatusOr<std::string> WeightsDigest(const StateView& state, Communicator& commun
       const TableSpec& table = (*state.tables)[t];
       const uint64_t seed = RowSeed(table.name);
       const int64_t begin = b % blocks * kPartitionsAtOnce;
+      std::vector<float> small(RowWords(format, table.width));
+      const auto add = [&](int64_t key, const float* row) {
+        if (format != RowFormat::kFloat32) {
+          if (!EncodeRow(format, row, table.width, small.data())) {
+            const std::lock_guard lock(mutex);
+            failed = DivergedError(StrCat("publish.rows: ", RowFormatName(format), ": key ",
+                                          KeyText(key), " of embedding table '", table.name,
+                                          "' has a weight that is not finite, or not below 2^127"));
+            return;
+          }
+          row = small.data();
+        }
+        parts[thread].AddHashed(seed, static_cast<uint64_t>(key), row,
+                                small.size() * sizeof(float));
+      };
       embedding.ForEachRowOf(t, {begin, begin + kPartitionsAtOnce},
                              [&](std::span<const int64_t> keys, const float* const* rows) {
-                               for (size_t i = 0; i < keys.size(); ++i) {
-                                 parts[thread].AddHashed(seed, static_cast<uint64_t>(keys[i]),
-                                                         rows[i], table.width * sizeof(float));
-                               }
+                               for (size_t i = 0; i < keys.size(); ++i) add(keys[i], rows[i]);
                              });
     }
   });
+  ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, failed));
   Digest digest;
   for (const Digest& part : parts) digest.Merge(part);
   if (communicator.rank() == 0) {
@@ -246,12 +264,12 @@ Status PublicationWriter::Start(const std::string& folder, const CheckpointMetad
   if (publication.origin.empty()) publication.origin = publication.result;
   MarkedRows<float>* const unpublished = state.view.embedding->unpublished();
   if (parts.delta) {
-    state.delta.emplace(state.view, Contents::kWeights, unpublished);
+    state.delta.emplace(state.view, Contents::kWeights, unpublished, publication.rows);
     ELASTOR_RETURN_IF_ERROR(
         state.delta->Gather(&state.own_delta, &state.whole_delta, state.communicator));
   }
   if (parts.base) {
-    state.base.emplace(state.view, Contents::kWeights, nullptr);
+    state.base.emplace(state.view, Contents::kWeights, nullptr, publication.rows);
     ELASTOR_RETURN_IF_ERROR(
         state.base->Gather(&state.own_base, &state.whole_base, state.communicator));
   }

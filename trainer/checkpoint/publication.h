@@ -20,6 +20,8 @@ namespace elastor {
 // Both have the format of a model (checkpoint.h) with a manifest of version 4, whose `publication`
 // links them: `result` of a number is a hash that `follows` of the next one repeats. A number may
 // have both, which then have the same result. The bytes do not depend on the ranks that wrote them.
+// With small rows (core/kernels/small_rows.h) the version is 6, and the digest is of what is
+// stored.
 
 std::string PublishedBaseName(int64_t number);
 std::string PublishedDeltaName(int64_t number);
@@ -41,8 +43,10 @@ std::string PublicationResult(const Publication& publication, int64_t step,
                               const std::string& weights_digest);
 
 // Returns the digest of the dense parameters and of all rows' weights, without slots: the sum of
-// the records dense/NAME and embedding/TABLE. Collective; reads all rows.
-StatusOr<std::string> WeightsDigest(const StateView& state, Communicator& communicator);
+// the records dense/NAME and embedding/TABLE, whose rows are in `format`. Diverged if a weight does
+// not fit the format. Collective; reads all rows.
+StatusOr<std::string> WeightsDigest(const StateView& state, RowFormat format,
+                                    Communicator& communicator);
 
 // Writes publications one at a time while training goes on. Start copies rows and parameters to
 // rank 0, a thread of which then writes and gives the folders their names. Not thread-safe.

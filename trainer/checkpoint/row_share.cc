@@ -30,16 +30,18 @@ int64_t ElementsOf(const std::vector<Column>& columns) {
 
 }  // namespace
 
-RowShare::RowShare(const StateView& state, Contents contents, const MarkedRows<float>* marked)
-    : embedding_(state.embedding), marked_(marked) {
+RowShare::RowShare(const StateView& state, Contents contents, const MarkedRows<float>* marked,
+                   RowFormat format)
+    : embedding_(state.embedding), marked_(marked), format_(format) {
   const OptimizerKind kind = embedding_->optimizer_kind();
   for (int t = 0; t < static_cast<int>(state.tables->size()); ++t) {
     const TableSpec& table = (*state.tables)[t];
     tables_.push_back({table.name, table.keys(), ColumnsOf(table, kind, contents)});
-    sources_.push_back({t, false});
+    tables_.back().columns[0] = WeightsColumn(format, table.width);
+    sources_.push_back({t, false, table.width});
     if (marked == nullptr || !table.keyed) continue;
     tables_.push_back({table.name + kDeletedSuffix, table.keys(), {}});
-    sources_.push_back({t, true});
+    sources_.push_back({t, true, 0});
   }
   rows_.resize(tables_.size());
   for (size_t t = 0; t < rows_.size(); ++t) {
@@ -89,8 +91,8 @@ void RowShare::ForEachRowOf(int table, const Range& partitions, const Fn& fn) co
       fn(next[p]++, keys[i], rows[i]);
     }
   };
-  const auto [of, gone] = sources_[table];
-  if (gone) {
+  const int of = sources_[table].table;
+  if (sources_[table].gone) {
     const float* const none = nullptr;
     marked_->ForEachGoneKeyOf(of, partitions, [&](int64_t key) { visit({&key, 1}, &none); });
   } else if (marked_ != nullptr) {
@@ -125,6 +127,12 @@ void RowShare::CopyBlock(const Block& block) {
   const Rows& to = rows_[block.table];
   ForEachRowOf(block.table, block.partitions, [&](int64_t row, int64_t key, const float* values) {
     to.keys[row] = key;
+    if (format_ != RowFormat::kFloat32 && !columns.empty()) {
+      const bool encoded = EncodeRow(format_, values, sources_[block.table].width,
+                                     to.columns[0] + row * columns[0].width);
+      CHECK(encoded) << "key " << key << ": WeightsDigest has looked";
+      return;
+    }
     for (size_t c = 0; c < columns.size(); ++c) {
       const int64_t width = columns[c].width;
       std::copy_n(values, width, to.columns[c] + row * width);
@@ -260,6 +268,7 @@ std::span<const float> RowShare::Values(int table, size_t column, const RowPiece
   const int64_t width = columns[column].width;
   const size_t size = piece.rows.size() * width;
   if (copied_) return {rows_[table].columns[column] + piece.rows.begin * width, size};
+  CHECK(format_ == RowFormat::kFloat32);
   const int64_t offset = ElementsOf({columns.begin(), columns.begin() + column});
   piece_values_.resize(size);
   ForEachRowOf(table, piece.partitions, [&](int64_t row, int64_t, const float* values) {

@@ -39,8 +39,10 @@ struct StagingMemory {
 class RowShare {
  public:
   // Uses the embedding's thread pool, as Copy does. `marked` is a set of state.embedding's to take
-  // only these rows, or null to take all.
-  RowShare(const StateView& state, Contents contents, const MarkedRows<float>* marked);
+  // only these rows, or null to take all. format: of the weights; small rows have no slots, and
+  // must be copied.
+  RowShare(const StateView& state, Contents contents, const MarkedRows<float>* marked,
+           RowFormat format = RowFormat::kFloat32);
 
   int64_t bytes() const { return bytes_; }  // size of all keys and columns
   // Copies all rows into `staging`, which outlives the share and has no other user.
@@ -75,6 +77,7 @@ class RowShare {
   struct Source {
     int table;
     bool gone;
+    int64_t width;
   };
 
   int64_t RowBytes(int table) const;
@@ -92,6 +95,7 @@ class RowShare {
 
   const EmbeddingState<float>* embedding_;
   const MarkedRows<float>* marked_;
+  RowFormat format_;
   std::vector<StoredTable> tables_;
   std::vector<Source> sources_;  // by stored table, as rows_
   std::vector<Rows> rows_;

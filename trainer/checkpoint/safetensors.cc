@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <string_view>
 #include <type_traits>
@@ -24,12 +25,23 @@ constexpr size_t kAlignment = 8;              // of the data in the file
 constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-const char* TypeName(TensorType type) { return type == TensorType::kI64 ? "I64" : "F32"; }
-int64_t ElementBytes(TensorType type) { return type == TensorType::kI64 ? 8 : 4; }
+struct TypeFacts {
+  TensorType type;
+  const char* name;
+  int64_t bytes;
+  int64_t alignment;
+};
+constexpr TypeFacts kTypes[] = {
+    {TensorType::kF32, "F32", 4, 4},
+    {TensorType::kI64, "I64", 8, 8},
+    {TensorType::kU8, "U8", 1, 4},  // may hold floats
+};
+const TypeFacts& FactsOf(TensorType type) { return kTypes[static_cast<int>(type)]; }
+const char* TypeName(TensorType type) { return FactsOf(type).name; }
 
 // Bytes of a tensor; none when they do not fit or a length is negative.
 std::optional<int64_t> CountBytes(const TensorSpec& tensor) {
-  int64_t bytes = ElementBytes(tensor.type);
+  int64_t bytes = FactsOf(tensor.type).bytes;
   for (const int64_t length : tensor.shape) {
     if (length < 0 || __builtin_mul_overflow(bytes, length, &bytes)) return std::nullopt;
   }
@@ -41,7 +53,7 @@ std::string MakeHeader(std::span<const TensorSpec> tensors) {
   Json header = Json::object();
   int64_t offset = 0;
   for (const TensorSpec& tensor : tensors) {
-    CHECK_EQ(offset % ElementBytes(tensor.type), 0) << tensor.name << ": I64 comes before F32";
+    CHECK_EQ(offset % FactsOf(tensor.type).alignment, 0) << tensor.name << ": not aligned";
     CHECK(!header.contains(tensor.name)) << tensor.name;
     const int64_t end = offset + tensor.bytes();
     header[tensor.name] = {
@@ -68,8 +80,10 @@ std::string ParseEntry(const std::string& name, const JsonEntry& json, Entry* en
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   entry->tensor.name = name;
   const std::string dtype = json.Member("dtype").Text();
-  if (dtype != "F32" && dtype != "I64") return "has dtype " + dtype + "; expected F32 or I64";
-  entry->tensor.type = dtype == "I64" ? TensorType::kI64 : TensorType::kF32;
+  const TypeFacts* const found =
+      std::ranges::find_if(kTypes, [&](const TypeFacts& type) { return type.name == dtype; });
+  if (found == std::end(kTypes)) return "has dtype " + dtype + "; expected F32, I64 or U8";
+  entry->tensor.type = found->type;
   for (const JsonEntry& length : json.Member("shape").Elements()) {
     entry->tensor.shape.push_back(length.Integer(-kMost, kMost));
   }
@@ -106,8 +120,11 @@ StatusOr<std::vector<Entry>> ParseEntries(const std::string& path, std::string_v
 
 template <typename T>
 constexpr TensorType TypeOf() {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, int64_t>);
-  return std::is_same_v<T, float> ? TensorType::kF32 : TensorType::kI64;
+  if constexpr (std::is_same_v<T, float>) return TensorType::kF32;
+  if constexpr (std::is_same_v<T, int64_t>) return TensorType::kI64;
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, int64_t> ||
+                std::is_same_v<T, uint8_t>);
+  return TensorType::kU8;
 }
 
 bool ShapeFits(std::span<const int64_t> found, std::span<const int64_t> expected) {
@@ -214,7 +231,7 @@ Status SafetensorsFile::ParseHeader() {
   for (Entry& entry : entries) {
     const std::string tensor = path() + ": tensor '" + entry.tensor.name + "' ";
     if (entry.begin != end) return UserError(tensor + "does not begin where the one before ends");
-    if ((data + entry.begin - file_.data()) % ElementBytes(entry.tensor.type) != 0) {
+    if ((data + entry.begin - file_.data()) % FactsOf(entry.tensor.type).alignment != 0) {
       return UserError(tensor + "is not aligned to its elements");
     }
     end = entry.end;
@@ -246,5 +263,6 @@ StatusOr<std::span<const T>> SafetensorsFile::Find(const TensorSpec& expected) c
 
 template StatusOr<std::span<const float>> SafetensorsFile::Find(const TensorSpec&) const;
 template StatusOr<std::span<const int64_t>> SafetensorsFile::Find(const TensorSpec&) const;
+template StatusOr<std::span<const uint8_t>> SafetensorsFile::Find(const TensorSpec&) const;
 
 }  // namespace elastor

@@ -19,7 +19,7 @@ namespace elastor {
 // the length of the header (u64), the header (JSON: name -> dtype, shape, data_offsets), the
 // tensors back to back, row-major, all little-endian.
 
-enum class TensorType { kF32, kI64 };
+enum class TensorType { kF32, kI64, kU8 };
 
 struct TensorSpec {
   std::string name;
@@ -43,7 +43,8 @@ struct SafetensorsFacts {
 // `path` before Commit (AtomicFileWriter). Not thread-safe.
 class SafetensorsWriter {
  public:
-  // tensors: in the order of their data, I64 before F32 so that every element is aligned.
+  // tensors: in the order of their data, I64 before others so that every element is aligned; those
+  // of U8 have whole words of 4 bytes.
   static StatusOr<SafetensorsWriter> Open(const std::string& path,
                                           std::span<const TensorSpec> tensors);
 
@@ -81,8 +82,8 @@ class SafetensorsFile {
   // The file's tensors in the order of their data.
   std::span<const TensorSpec> tensors() const { return tensors_; }
 
-  // Returns a tensor's elements; T is float or int64_t. User error naming file and tensor when
-  // there is none with the expected name, type and shape (which may hold kAnyLength).
+  // Returns a tensor's elements; T is float, int64_t or uint8_t. User error naming file and tensor
+  // when there is none with the expected name, type and shape (which may hold kAnyLength).
   template <typename T>
   StatusOr<std::span<const T>> Find(const TensorSpec& expected) const;
 

@@ -1,6 +1,21 @@
 #include "trainer/checkpoint/state_view.h"
 
 namespace elastor {
+namespace {
+
+const char* WeightsName(RowFormat format) {
+  switch (format) {
+    case RowFormat::kFloat32:
+      return "rows";
+    case RowFormat::kInt8:
+      return "rows_int8";
+    case RowFormat::kInt4:
+      return "rows_int4";
+  }
+  return "";
+}
+
+}  // namespace
 
 std::vector<std::string> SlotNames(OptimizerKind kind) {
   switch (kind) {
@@ -17,7 +32,7 @@ std::vector<std::string> SlotNames(OptimizerKind kind) {
 }
 
 std::vector<Column> ColumnsOf(const TableSpec& table, OptimizerKind kind, Contents contents) {
-  std::vector<Column> columns = {{"rows", table.width}};
+  std::vector<Column> columns = {WeightsColumn(RowFormat::kFloat32, table.width)};
   if (contents == Contents::kWeights) return columns;
   const std::vector<std::string> slots = SlotNames(kind);
   for (const std::string& slot : slots) {
@@ -25,6 +40,17 @@ std::vector<Column> ColumnsOf(const TableSpec& table, OptimizerKind kind, Conten
   }
   if (table.keeps_use) columns.push_back({kUseColumn, kUseElements});
   return columns;
+}
+
+Column WeightsColumn(RowFormat format, int64_t width) {
+  return {WeightsName(format), RowWords(format, width)};
+}
+
+std::optional<RowFormat> FormatOfWeights(const Column& column) {
+  for (const RowFormat format : kRowFormats) {
+    if (column.name == WeightsName(format)) return format;
+  }
+  return std::nullopt;
 }
 
 }  // namespace elastor

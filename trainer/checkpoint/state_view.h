@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/kernels/small_rows.h"
 #include "core/optimizer/optimizer_options.h"
 #include "core/parameters/parameter_layout.h"
 #include "embedding/embedding_state.h"
@@ -38,6 +40,11 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 std::vector<Column> ColumnsOf(const TableSpec& table, OptimizerKind kind, Contents contents);
+// The weights of a row: column "rows", or of small rows "rows_int8" or "rows_int4", whose width
+// counts their words.
+Column WeightsColumn(RowFormat format, int64_t width);
+// Returns the format of such a column; none: it is another one.
+std::optional<RowFormat> FormatOfWeights(const Column& column);
 
 }  // namespace elastor
 

@@ -37,13 +37,20 @@ StoredCheckpoint::StoredCheckpoint(std::string directory, Manifest manifest)
     : directory_(std::move(directory)), manifest_(std::move(manifest)) {}
 
 StatusOr<StoredCheckpoint> StoredCheckpoint::Open(const std::string& path,
-                                                  Communicator& communicator) {
+                                                  Communicator& communicator,
+                                                  SmallRows small_rows) {
   ELASTOR_ASSIGN_OR_RETURN(StoredCheckpoint stored, OpenFolder(path, communicator));
   if (const auto& publication = stored.manifest_.metadata.publication;
       publication && publication->delta) {
     return UserError(stored.manifest_path() +
                      ": a published delta, which is no whole model; expected a folder base-N, or "
                      "the folder of publications where scorers follow one");
+  }
+  if (const RowFormat format = RowFormatOf(stored.manifest_.metadata);
+      format != RowFormat::kFloat32 && small_rows == SmallRows::kRefused) {
+    return UserError(StrCat(stored.manifest_path(), ": has ", RowFormatName(format),
+                            " rows, for scoring raw rows and serving alone; expected a model with "
+                            "FLOAT32 rows"));
   }
   const std::optional<CheckpointBase>& base = stored.manifest_.metadata.base;
   if (!base) return stored;
@@ -132,10 +139,17 @@ StatusOr<StoredCheckpoint::Rows> StoredCheckpoint::ReadPiece(const SafetensorsFi
   ELASTOR_ASSIGN_OR_RETURN(result.keys,
                            ReadRows<int64_t>(file, keys_tensor, piece, piece.hashes[0]));
   for (size_t c = 0; c < columns; ++c) {
-    ELASTOR_ASSIGN_OR_RETURN(
-        result.columns.emplace_back(),
-        ReadRows<float>(file, ColumnTensor(stored.name, stored.columns[c], rows), piece,
-                        piece.hashes[1 + c]));
+    const TensorSpec tensor = ColumnTensor(stored.name, stored.columns[c], rows);
+    const uint64_t hash = piece.hashes[1 + c];
+    if (tensor.type == TensorType::kF32) {
+      ELASTOR_ASSIGN_OR_RETURN(result.columns.emplace_back(),
+                               ReadRows<float>(file, tensor, piece, hash));
+      continue;
+    }
+    ELASTOR_ASSIGN_OR_RETURN(const std::span<const uint8_t> bytes,
+                             ReadRows<uint8_t>(file, tensor, piece, hash));
+    result.columns.emplace_back(reinterpret_cast<const float*>(bytes.data()),
+                                bytes.size() / sizeof(float));
   }
   ELASTOR_RETURN_IF_ERROR(
       CheckKeys(file.path() + ": tensor '" + keys_tensor.name + "'", stored, piece, result.keys));

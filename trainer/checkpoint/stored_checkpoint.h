@@ -17,9 +17,12 @@ namespace elastor {
 // A folder that is being read, with its base if it is a delta. User errors name file and tensor.
 class StoredCheckpoint {
  public:
+  // Whether the caller takes small rows (core/kernels/small_rows.h).
+  enum class SmallRows { kRefused, kTaken };
   // Opens a folder. Collective: rank 0 reads the manifests for all. User error when a delta's base
-  // is not the very folder that the delta was written for.
-  static StatusOr<StoredCheckpoint> Open(const std::string& path, Communicator& communicator);
+  // is not the very folder that the delta was written for, and when small rows are not taken.
+  static StatusOr<StoredCheckpoint> Open(const std::string& path, Communicator& communicator,
+                                         SmallRows small_rows = SmallRows::kRefused);
   // Opens a published delta, which Open refuses, on this rank alone.
   static StatusOr<StoredCheckpoint> OpenPublishedDelta(const std::string& path);
 
@@ -39,7 +42,7 @@ class StoredCheckpoint {
                                              const TensorSpec& tensor) const;
 
   // Rows of a piece. Row i has the key keys[i]; its values in column c begin at columns[c][i *
-  // width].
+  // width]. Small rows have words in the place of values.
   struct Rows {
     std::span<const int64_t> keys;
     std::vector<std::span<const float>> columns;

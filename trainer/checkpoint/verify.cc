@@ -42,7 +42,8 @@ Status VerifyTensors(const StoredCheckpoint& stored, size_t file_index,
     ELASTOR_RETURN_IF_ERROR(file.Find<int64_t>(KeysTensor(tables[t].name, rows)).status());
     for (const Column& column : tables[t].columns) {
       const TensorSpec tensor = ColumnTensor(tables[t].name, column, rows);
-      ELASTOR_RETURN_IF_ERROR(file.Find<float>(tensor).status());
+      ELASTOR_RETURN_IF_ERROR(tensor.type == TensorType::kU8 ? file.Find<uint8_t>(tensor).status()
+                                                             : file.Find<float>(tensor).status());
     }
     expected += 1 + tables[t].columns.size();
   }
@@ -192,8 +193,9 @@ Status VerifyAll(const StoredCheckpoint& stored, int rank, int ranks, Digest* di
 }  // namespace
 
 StatusOr<CheckpointMetadata> VerifyCheckpoint(const std::string& path, Communicator& communicator) {
-  ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored,
-                           StoredCheckpoint::Open(path, communicator));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const StoredCheckpoint stored,
+      StoredCheckpoint::Open(path, communicator, StoredCheckpoint::SmallRows::kTaken));
   const CheckpointMetadata& metadata = stored.manifest().metadata;
   Digest part;
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(

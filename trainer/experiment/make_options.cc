@@ -317,6 +317,17 @@ bool WritesDeltas(const CheckpointConfig& config) {
   return !config.disabled() && (config.delta_every_steps() > 0 || config.delta_every_minutes() > 0);
 }
 
+RowFormat PublishedRows(const PublishConfig& publish) {
+  switch (publish.rows()) {
+    case PublishConfig_Rows_INT8:
+      return RowFormat::kInt8;
+    case PublishConfig_Rows_INT4:
+      return RowFormat::kInt4;
+    default:
+      return RowFormat::kFloat32;
+  }
+}
+
 bool PublishesDeltas(const Experiment& experiment) {
   return !experiment.publish().path().empty() &&
          experiment.optimizer().sparse() != OptimizerConfig::DENSE_ADAM;

@@ -9,6 +9,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "core/graph/graph.h"
+#include "core/kernels/small_rows.h"
 #include "embedding/embedding_options.h"
 #include "embedding/row_rules.h"
 #include "embedding/shard_plan.h"
@@ -48,6 +49,8 @@ std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInf
 
 // Returns whether the experiment asks for delta checkpoints.
 bool WritesDeltas(const CheckpointConfig& config);
+// Returns how publications have the weights of embedding rows.
+RowFormat PublishedRows(const PublishConfig& publish);
 // Returns whether a run on the CPU publishes deltas, not only bases.
 bool PublishesDeltas(const Experiment& experiment);
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data);

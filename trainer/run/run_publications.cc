@@ -13,6 +13,7 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
+#include "trainer/experiment/make_options.h"
 #include "trainer/records/run_files.h"
 
 namespace elastor {
@@ -30,6 +31,7 @@ constexpr char kFollowedRuns[] = "followed_runs";
 
 RunPublications::RunPublications(const std::string& output_dir, RunContext* context)
     : config_(context->experiment.publish()),
+      rows_(PublishedRows(config_)),
       output_dir_(output_dir),
       context_(*context),
       writer_(context->State(), context->communicator) {}
@@ -72,6 +74,7 @@ StatusOr<RunPublications::Last> RunPublications::FindLast() const {
   last.follows = publication->follows.empty() ? kNothing : publication->follows;
   last.result = publication->result;
   last.digest = metadata.state_digest;
+  last.rows = publication->rows;
   return last;
 }
 
@@ -92,6 +95,7 @@ StatusOr<RunPublications::Last> RunPublications::ClaimAndFindLast() {
   ELASTOR_RETURN_IF_ERROR(RemoveUnfinishedPublications(config_.path()));
   ELASTOR_ASSIGN_OR_RETURN(Last last, FindLast());
   ELASTOR_RETURN_IF_ERROR(CheckNotFollowed(last));
+  ELASTOR_RETURN_IF_ERROR(CheckRows(last));
   return last;
 }
 
@@ -103,6 +107,13 @@ Status RunPublications::CheckNotFollowed(const Last& last) const {
   if (runs.find(run_ + "\n") == runs.npos) return OkStatus();
   return UserError("publish.path: " + config_.path() +
                    ": another run has followed this one there; expected a new folder");
+}
+
+Status RunPublications::CheckRows(const Last& last) const {
+  if (last.number == 0 || last.run != run_ || last.rows == rows_) return OkStatus();
+  return UserError(StrCat("publish.rows: ", RowFormatName(rows_), "; the run's publications in ",
+                          config_.path(), " have ", RowFormatName(last.rows),
+                          " rows; expected the same, or a new folder"));
 }
 
 // Before the first publication of this run, whose end may come in between: then the run before is
@@ -193,7 +204,7 @@ Status RunPublications::AtBest(const ControlRecord& control) {
 Status RunPublications::Compare(const ControlRecord& control) {
   begun_ = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(const std::string digest,
-                           WeightsDigest(context_.State(), *context_.communicator));
+                           WeightsDigest(context_.State(), rows_, *context_.communicator));
   if (digest != last_.digest) {
     return UserError(StrCat("publish.path: ", config_.path(), ": number ", last_.number,
                             " was published at step ", last_.step, " with the digest ",
@@ -225,7 +236,8 @@ Status RunPublications::Publish(const ControlRecord& control, bool is_best) {
   next.run = run_;
   next.follows = last_.result;
   begun_ = Clock::now();
-  ELASTOR_ASSIGN_OR_RETURN(next.digest, WeightsDigest(context_.State(), *context_.communicator));
+  ELASTOR_ASSIGN_OR_RETURN(next.digest,
+                           WeightsDigest(context_.State(), rows_, *context_.communicator));
   next.has_base = !deltas || (next.number - 1) % config_.base_every() == 0;
   return Start(next, {.base = next.has_base, .delta = deltas}, control);
 }
@@ -249,6 +261,7 @@ Status RunPublications::Start(const Last& next, const PublicationWriter::Parts& 
   publication.run = next.run;
   publication.origin = next.origin;
   publication.follows = next.follows;
+  publication.rows = rows_;
   last_ = next;
   last_.result = PublicationResult(*metadata.publication, next.step, next.digest);
   if (last_.origin.empty()) last_.origin = last_.result;

@@ -10,6 +10,7 @@
 #include "configs/proto/control.pb.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
+#include "core/kernels/small_rows.h"
 #include "core/process/claimed_folder.h"
 #include "trainer/checkpoint/publication.h"
 #include "trainer/data/batch_source.h"
@@ -53,6 +54,7 @@ class RunPublications {
     int64_t step = 0;
     bool has_base = false;
     bool is_best = false;  // AtBest's
+    RowFormat rows = RowFormat::kFloat32;
     std::string run, origin, follows, result, digest;
   };
 
@@ -64,6 +66,7 @@ class RunPublications {
   StatusOr<Last> ClaimAndFindLast();
   Status CheckNotFollowed(const Last& last) const;
   Status NoteFollowed() const;
+  Status CheckRows(const Last& last) const;
 
   Status MarkSteps(int64_t begin, int64_t end, const MakeBatches& make_batches);
   Status Compare(const ControlRecord& control);
@@ -73,6 +76,7 @@ class RunPublications {
                const ControlRecord& control);
 
   const PublishConfig config_;
+  const RowFormat rows_;
   const std::string output_dir_;
   RunContext& context_;
   PublicationWriter writer_;

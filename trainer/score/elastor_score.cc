@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <string>
@@ -14,6 +15,7 @@
 #include "core/base/status.h"
 #include "core/base/text.h"
 #include "core/kernels/elementwise.h"
+#include "core/kernels/small_rows.h"
 #include "trainer/score/live_model.h"
 
 struct elastor_model {
@@ -169,6 +171,11 @@ using elastor::Status;
 using elastor::UserError;
 
 int elastor_open(const char* folder, elastor_model** model, char* error, size_t error_size) {
+  return elastor_open_with_rows(folder, "FLOAT32", model, error, error_size);
+}
+
+int elastor_open_with_rows(const char* folder, const char* rows, elastor_model** model, char* error,
+                           size_t error_size) {
   if (folder == nullptr || model == nullptr) {
     return elastor::Tell(ELASTOR_USER_ERROR, folder == nullptr ? "folder is NULL" : "model is NULL",
                          error, error_size);
@@ -181,8 +188,13 @@ int elastor_open(const char* folder, elastor_model** model, char* error, size_t 
   }
   elastor::ThrowWhenExhausted();
   return elastor::Guarded(error, error_size, [&]() -> Status {
+    const std::string_view name = rows == nullptr ? "NULL" : rows;
+    const auto format = std::ranges::find(elastor::kRowFormats, name, elastor::RowFormatName);
+    if (format == std::end(elastor::kRowFormats)) {
+      return UserError(elastor::StrCat("rows is ", name, "; expected FLOAT32, INT8 or INT4"));
+    }
     auto opened = std::make_unique<elastor_model>();
-    ELASTOR_ASSIGN_OR_RETURN(opened->live, elastor::LiveModel::Open(folder));
+    ELASTOR_ASSIGN_OR_RETURN(opened->live, elastor::LiveModel::Open(folder, *format));
     *model = opened.release();
     return OkStatus();
   });

@@ -28,6 +28,12 @@ typedef struct elastor_model elastor_model;
  * every byte of it. Why no later one could be taken, elastor_update tells. *model is NULL unless
  * ELASTOR_OK. */
 int elastor_open(const char* folder, elastor_model** model, char* error, size_t error_size);
+/* The same, with embedding rows of `rows`: "INT8" or "INT4" makes small rows of a model with
+ * FLOAT32 rows, which take less memory; "FLOAT32" is elastor_open. Scores are then no longer those
+ * of the trainer. A model whose rows were made small takes no deltas, only bases: let the run
+ * publish small rows (publish.rows) in their place. */
+int elastor_open_with_rows(const char* folder, const char* rows, elastor_model** model, char* error,
+                           size_t error_size);
 /* No call may be using the model. NULL is allowed. */
 void elastor_close(elastor_model* model);
 

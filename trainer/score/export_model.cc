@@ -173,6 +173,10 @@ Status ExportModel(const std::string& model_dir, std::string output_dir) {
   }));
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<Scorer> scorer,
                            Scorer::Open(model_dir, /*pool=*/nullptr));
+  if (const RowFormat rows = scorer->row_format(); rows != RowFormat::kFloat32) {
+    return UserError(StrCat(model_dir, ": has ", RowFormatName(rows),
+                            " rows; expected a model with FLOAT32 rows"));
+  }
   Status status = WriteFiles(*scorer, model_dir, partial);
   if (status.ok()) status = PublishDirectory(partial, output_dir);
   if (!status.ok()) static_cast<void>(RemoveDirectory(partial));

@@ -64,10 +64,10 @@ Status CheckNumber(const Scorer& scorer, const std::string& path, int64_t number
 
 }  // namespace
 
-StatusOr<std::shared_ptr<LiveModel>> LiveModel::Open(const std::string& folder) {
+StatusOr<std::shared_ptr<LiveModel>> LiveModel::Open(const std::string& folder, RowFormat rows) {
   ELASTOR_ASSIGN_OR_RETURN(const bool is_model,
                            IsThere(DirectoryToRead(folder) + "/" + kManifestFile));
-  if (is_model) return OpenVersion(folder, 0);
+  if (is_model) return OpenVersion(folder, 0, rows);
   for (int64_t newest = 0;;) {
     ELASTOR_ASSIGN_OR_RETURN(const Published published, FindPublished(folder));
     if (published.bases.empty() && published.last() > 0) {
@@ -75,10 +75,10 @@ StatusOr<std::shared_ptr<LiveModel>> LiveModel::Open(const std::string& folder) 
                        ": has deltas and no base; expected a base, which the run writes "
                        "every publish.base_every publications");
     }
-    if (published.bases.empty()) return OpenVersion(folder, 0);
+    if (published.bases.empty()) return OpenVersion(folder, 0, rows);
     Status failed;  // of the newest base
     for (auto base = published.bases.rbegin(); base != published.bases.rend(); ++base) {
-      auto model = OpenVersion(folder + "/" + PublishedBaseName(*base), *base);
+      auto model = OpenVersion(folder + "/" + PublishedBaseName(*base), *base, rows);
       if (model.ok()) {
         // What cannot be taken behind it, the next update tells.
         static_cast<void>((*model)->Update(folder));
@@ -91,12 +91,12 @@ StatusOr<std::shared_ptr<LiveModel>> LiveModel::Open(const std::string& folder) 
   }
 }
 
-StatusOr<std::shared_ptr<LiveModel>> LiveModel::OpenVersion(const std::string& path,
-                                                            int64_t number) {
-  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Scorer> scorer, Scorer::Open(path, /*pool=*/nullptr));
+StatusOr<std::shared_ptr<LiveModel>> LiveModel::OpenVersion(const std::string& path, int64_t number,
+                                                            RowFormat rows) {
+  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Scorer> scorer, Scorer::Open(path, nullptr, rows));
   if (number > 0) ELASTOR_RETURN_IF_ERROR(CheckNumber(*scorer, path, number));
   ELASTOR_ASSIGN_OR_RETURN(std::shared_ptr<const RowEncoder> encoder, OpenEncoder(*scorer, path));
-  std::shared_ptr<LiveModel> model(new LiveModel());
+  std::shared_ptr<LiveModel> model(new LiveModel(rows));
   model->interface_ = InterfaceOf(*scorer, encoder.get());
   model->Publish(std::move(scorer), std::move(encoder));
   return model;
@@ -217,7 +217,7 @@ Status LiveModel::TakeDelta(const std::string& path) {
 }
 
 Status LiveModel::TakeBase(const std::string& path, int64_t number) {
-  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Scorer> scorer, Scorer::Open(path, /*pool=*/nullptr));
+  ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<Scorer> scorer, Scorer::Open(path, nullptr, rows_));
   ELASTOR_RETURN_IF_ERROR(CheckNumber(*scorer, path, number));
   if (scorer->model().metadata.publication->origin != place().origin) {
     return UserError(path + ": of another chain of publications; open it as a model of its own");

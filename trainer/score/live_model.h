@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/kernels/small_rows.h"
 #include "trainer/score/row_encoder.h"
 #include "trainer/score/scorer.h"
 #include "trainer/score/slot_list.h"
@@ -45,8 +46,9 @@ class LiveModel {
   };
 
   // Opens a model's folder, or in a folder of publications the last version that can be verified:
-  // the first good base from the last one back, and the deltas behind it.
-  static StatusOr<std::shared_ptr<LiveModel>> Open(const std::string& folder);
+  // the first good base from the last one back, and the deltas behind it. rows: as in Scorer::Open.
+  static StatusOr<std::shared_ptr<LiveModel>> Open(const std::string& folder,
+                                                   RowFormat rows = RowFormat::kFloat32);
   ~LiveModel();
 
   const Interface& interface() const { return interface_; }
@@ -78,8 +80,9 @@ class LiveModel {
   friend class Use;
   using Hazards = SlotList<std::atomic<const Version*>>;
 
-  LiveModel() = default;
-  static StatusOr<std::shared_ptr<LiveModel>> OpenVersion(const std::string& path, int64_t number);
+  explicit LiveModel(RowFormat rows) : rows_(rows) {}
+  static StatusOr<std::shared_ptr<LiveModel>> OpenVersion(const std::string& path, int64_t number,
+                                                          RowFormat rows);
   Status TakeNew(const std::string& folder);
   Status TakeDelta(const std::string& path);
   Status TakeBase(const std::string& path, int64_t number);
@@ -92,6 +95,7 @@ class LiveModel {
     return *versions_.back()->scorer->model().metadata.publication;
   }
 
+  const RowFormat rows_;
   Interface interface_;
   std::atomic<const Version*> current_ = nullptr;
   mutable Hazards hazards_;

@@ -5,12 +5,15 @@
 #include <cmath>
 #include <mutex>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "collective/communicator.h"
 #include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
+#include "core/kernels/small_rows.h"
 #include "embedding/bag_pooling.h"
+#include "embedding/key_space.h"
 #include "embedding/unique_ids.h"
 #include "trainer/checkpoint/digest_records.h"
 #include "trainer/checkpoint/publication.h"
@@ -93,7 +96,7 @@ struct Scorer::Worker {
   LocalBatch batch;
   UniqueIds ids;
   std::vector<float*> rows_of_ids;
-  std::vector<float> forgotten;  // rows that training has not seen
+  std::vector<float> made;  // rows that training has not seen, and small ones
   Workspace<float> workspace;
 };
 
@@ -123,10 +126,13 @@ StatusOr<ModelDescription> ModelDescription::Of(const Manifest& manifest, const 
   return model;
 }
 
-StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, ThreadPool* pool) {
+StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, ThreadPool* pool,
+                                               RowFormat rows) {
   const CanonicalWhile canonical;
   const std::unique_ptr<Communicator> self = MakeSelfCommunicator();
-  ELASTOR_ASSIGN_OR_RETURN(const StoredCheckpoint stored, StoredCheckpoint::Open(model_dir, *self));
+  ELASTOR_ASSIGN_OR_RETURN(
+      const StoredCheckpoint stored,
+      StoredCheckpoint::Open(model_dir, *self, StoredCheckpoint::SmallRows::kTaken));
   ELASTOR_ASSIGN_OR_RETURN(ModelDescription model,
                            ModelDescription::Of(stored.manifest(), stored.manifest_path()));
   ELASTOR_RETURN_IF_ERROR(CheckPrecision(model_dir, model.experiment));
@@ -134,7 +140,14 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   if (resolved.task.kind != Task::Kind::kBinary) {
     return UserError(model_dir + ": its labels are classes; expected 0 or 1");
   }
-  auto body = std::make_shared<Body>(model, std::move(resolved));
+  const RowFormat found = RowFormatOf(stored.manifest().metadata);
+  if (rows == RowFormat::kFloat32) rows = found;
+  if (found != RowFormat::kFloat32 && rows != found) {
+    return UserError(StrCat(model_dir, ": has ", RowFormatName(found),
+                            " rows; expected FLOAT32 to make ", RowFormatName(rows),
+                            " rows of them"));
+  }
+  auto body = std::make_shared<Body>(model, std::move(resolved), rows);
   std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), std::move(body)));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadDense(stored, pool));
   // Rows of a delta take the place of its base's.
@@ -144,14 +157,20 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
   return scorer;
 }
 
-Scorer::Body::Body(const ModelDescription& model, ResolvedModel resolved)
+Scorer::Body::Body(const ModelDescription& model, ResolvedModel resolved, RowFormat rows)
     : task(resolved.task),
       graph(std::move(resolved.graph)),
-      layout(std::move(resolved.tables), std::move(resolved.fields)) {
+      layout(std::move(resolved.tables), std::move(resolved.fields)),
+      rows(rows) {
+  const RowStore<float>::Initial initial = {
+      static_cast<uint64_t>(model.experiment.training().seed()), 0};
   for (int64_t t = 0; t < layout.tables(); ++t) {
-    stores.emplace_back(
-        layout.table(t), /*slots=*/0, AllPartitions(),
-        RowStore<float>::Initial{static_cast<uint64_t>(model.experiment.training().seed()), 0});
+    TableSpec table = layout.table(t);
+    table.width = words(t);
+    stores.emplace_back(table, /*slots=*/0, AllPartitions(), initial);
+    table = {
+        .name = table.name, .rows = 1, .width = layout.width(t), .init_stddev = table.init_stddev};
+    initials.emplace_back(table, /*slots=*/0, AllPartitions(), initial);
   }
 }
 
@@ -185,11 +204,12 @@ Status Scorer::CheckTables(const StoredCheckpoint& stored) const {
   const Manifest& manifest = stored.manifest();
   const EmbeddingLayout& layout = body_->layout;
   const std::vector<StoredTable> tables = manifest.tables_of_rows();
+  const RowFormat format = RowFormatOf(stored.manifest().metadata);
   for (size_t t = 0; t < tables.size(); ++t) {
     const StoredTable& table = tables[t];
     const bool known = t < body_->stores.size() && layout.table(t).name == table.name &&
                        layout.table(t).keys() == table.keys &&
-                       layout.table(t).width == table.columns[0].width;
+                       table.columns[0] == WeightsColumn(format, layout.width(t));
     if (known) continue;
     return UserError(stored.manifest_path() + ": table '" + table.name +
                      "' is not as its experiment and its data make it");
@@ -202,9 +222,13 @@ Status Scorer::CheckTables(const StoredCheckpoint& stored) const {
 Status Scorer::LoadRows(const StoredCheckpoint& stored, ThreadPool* pool) {
   ELASTOR_RETURN_IF_ERROR(CheckTables(stored));
   const bool published = model_.metadata.publication.has_value();
+  const RowFormat format = RowFormatOf(stored.manifest().metadata);
+  const bool makes_small = body_->rows != format;
   std::mutex mutex;
-  return ForEachPiece(stored, pool, [&](size_t t, const StoredCheckpoint::Rows& rows) {
-    const int64_t width = body_->layout.width(static_cast<int64_t>(t));
+  Status failed;
+  const auto load = [&](size_t t, const StoredCheckpoint::Rows& rows) {
+    const TableSpec& table = body_->layout.table(static_cast<int64_t>(t));
+    const int64_t width = RowWords(format, table.width);
     if (rows.columns.empty()) {
       for (const int64_t key : rows.keys) body_->stores[t].Remove(key);
       return;
@@ -212,18 +236,29 @@ Status Scorer::LoadRows(const StoredCheckpoint& stored, ThreadPool* pool) {
     for (size_t r = 0; r < rows.keys.size(); ++r) {
       bool created;
       float* const row = body_->stores[t].Claim(rows.keys[r], &created);
-      std::copy_n(rows.columns[0].data() + r * width, width, row);
+      const float* const from = rows.columns[0].data() + r * width;
+      if (!makes_small) {
+        std::copy_n(from, width, row);
+      } else if (!EncodeRow(body_->rows, from, width, row)) {
+        const std::lock_guard lock(mutex);
+        failed =
+            UserError(StrCat(stored.manifest_path(), ": key ", KeyText(rows.keys[r]), " of table '",
+                             table.name, "' has a weight that is not finite, or not below 2^127; ",
+                             RowFormatName(body_->rows), " rows cannot hold it"));
+      }
     }
     if (!published) return;
     Digest digest;
-    const uint64_t seed = RowSeed(body_->layout.table(t).name);
+    const uint64_t seed = RowSeed(table.name);
     for (size_t r = 0; r < rows.keys.size(); ++r) {
       digest.AddHashed(seed, static_cast<uint64_t>(rows.keys[r]),
                        rows.columns[0].data() + r * width, width * sizeof(float));
     }
     const std::lock_guard lock(mutex);
     rows_digest_.Merge(digest);
-  });
+  };
+  ELASTOR_RETURN_IF_ERROR(ForEachPiece(stored, pool, load));
+  return failed;
 }
 
 Status Scorer::CheckDigest(const std::string& path) const {
@@ -253,7 +288,7 @@ Digest Scorer::RecordOf(size_t table, int64_t key) const {
   if (row == nullptr) return Digest();
   const TableSpec& spec = body_->layout.table(static_cast<int64_t>(table));
   return Digest::OfRecord(RowSeed(spec.name), static_cast<uint64_t>(key), row,
-                          spec.width * sizeof(float));
+                          body_->words(table) * sizeof(float));
 }
 
 StatusOr<std::shared_ptr<const Scorer::Layer>> Scorer::ReadLayer(
@@ -267,12 +302,12 @@ StatusOr<std::shared_ptr<const Scorer::Layer>> Scorer::ReadLayer(
   }
   auto layer = std::make_shared<Layer>();
   for (size_t t = 0; t < rows.size(); ++t) {
-    layer->emplace_back(rows[t], body_->layout.width(static_cast<int64_t>(t)));
+    layer->emplace_back(rows[t], body_->words(t));
   }
   Status twice;
   ELASTOR_RETURN_IF_ERROR(
       ForEachPiece(stored, nullptr, [&](size_t t, const StoredCheckpoint::Rows& from) {
-        const int64_t width = body_->layout.width(static_cast<int64_t>(t));
+        const int64_t width = body_->words(t);
         for (size_t r = 0; r < from.keys.size(); ++r) {
           if (float* const row = (*layer)[t].Add(from.keys[r])) {
             std::copy_n(from.columns[0].data() + r * width, width, row);
@@ -302,6 +337,12 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Next(const std::string& path) const {
     return UserError(StrCat(where, ": number ", next.number, " that follows ", next.follows,
                             "; expected number ", here.number + 1, " that follows ", here.result));
   }
+  if (RowFormatOf(stored.manifest().metadata) != body_->rows) {
+    return UserError(StrCat(where, ": has ", RowFormatName(RowFormatOf(stored.manifest().metadata)),
+                            " rows, and the model's are ", RowFormatName(body_->rows),
+                            ", made when it was opened, so that it takes bases alone; expected "
+                            "publish.rows of the run to make them"));
+  }
   ModelDescription model = model_;
   model.metadata = found;
   std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), body_));
@@ -329,7 +370,7 @@ bool Scorer::HasOldestLayerOf(const Scorer& other) const {
 std::unique_ptr<Scorer> Scorer::FoldOldestLayer() const {
   const Layer& layer = *layers_.front();
   for (size_t t = 0; t < layer.size(); ++t) {
-    const int64_t width = body_->layout.width(static_cast<int64_t>(t));
+    const int64_t width = body_->words(t);
     for (const int64_t key : layer[t].keys()) {
       bool created;
       std::copy_n(layer[t].Find(key), width, body_->stores[t].Claim(key, &created));
@@ -372,6 +413,38 @@ Status Scorer::Score(Rows* rows, std::vector<float>* logits,
   return OkStatus();
 }
 
+void Scorer::LookUp(Worker* worker) const {
+  const UniqueIds& ids = worker->ids;
+  const EmbeddingLayout& layout = body_->layout;
+  std::vector<float*>& rows = worker->rows_of_ids;
+  rows.resize(ids.size());
+  for (int64_t t = 0; t < layout.tables(); ++t) {
+    const Range range = ids.OfTable(t);
+    const std::span keys(ids.keys() + range.begin, static_cast<size_t>(range.size()));
+    body_->stores[t].Find(keys, rows.data() + range.begin);
+    for (const auto& layer : layers_) (*layer)[t].Replace(keys, rows.data() + range.begin);
+  }
+  const bool small = body_->rows != RowFormat::kFloat32;
+  const int64_t makes = small ? std::ssize(rows) : std::ranges::count(rows, nullptr);
+  if (makes == 0) return;
+  const int64_t room = DecodedRoom(layout.widest());
+  worker->made.resize(makes * room);
+  float* made = worker->made.data();
+  for (int64_t t = 0; t < layout.tables(); ++t) {
+    const Range range = ids.OfTable(t);
+    for (int64_t u = range.begin; u < range.end; ++u) {
+      if (rows[u] == nullptr) {
+        body_->initials[t].MakeInitial(ids.keys()[u], made);
+      } else if (small) {
+        DecodeRow(body_->rows, rows[u], layout.width(t), made);
+      } else {
+        continue;
+      }
+      rows[u] = std::exchange(made, made + room);
+    }
+  }
+}
+
 Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) const {
   LocalBatch& batch = worker->batch;
   const FeatureShape& features = body_->graph.features();
@@ -387,31 +460,7 @@ Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) c
   UniqueIds& ids = worker->ids;
   ELASTOR_RETURN_IF_ERROR(ids.Build(batch.sparse, /*pool=*/nullptr));
 
-  std::vector<float*>& rows_of_ids = worker->rows_of_ids;
-  rows_of_ids.resize(ids.size());
-  const int64_t widest = layout.widest();
-  int64_t missing = 0;
-  for (int64_t t = 0; t < layout.tables(); ++t) {
-    const Range range = ids.OfTable(t);
-    body_->stores[t].Find({ids.keys() + range.begin, static_cast<size_t>(range.size())},
-                          rows_of_ids.data() + range.begin);
-    for (const auto& layer : layers_) {
-      (*layer)[t].Replace({ids.keys() + range.begin, static_cast<size_t>(range.size())},
-                          rows_of_ids.data() + range.begin);
-    }
-  }
-  for (const float* row : rows_of_ids) missing += row == nullptr;
-  worker->forgotten.resize(missing * widest);
-  float* made = worker->forgotten.data();
-  for (int64_t t = 0; missing > 0 && t < layout.tables(); ++t) {
-    const Range range = ids.OfTable(t);
-    for (int64_t u = range.begin; u < range.end; ++u) {
-      if (rows_of_ids[u] != nullptr) continue;
-      body_->stores[t].MakeInitial(ids.keys()[u], made);
-      rows_of_ids[u] = made;
-      made += widest;
-    }
-  }
+  LookUp(worker);
 
   for (int64_t row = 0; row < count; row += kPassRows) {
     Pass<float> pass;
@@ -421,7 +470,7 @@ Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) c
     pass.lengths = batch.lengths.data() + row * features.encoded_sequences();
     const Panels<float> e = executor.Embeddings(pass);
     const int64_t tables_begin = features.numeric_features();
-    PoolBags<float>(layout, ids, rows_of_ids.data(), row,
+    PoolBags<float>(layout, ids, worker->rows_of_ids.data(), row,
                     e.Slice(tables_begin, e.features - tables_begin));
     executor.Forward(pass);
     const Panels<const float> outputs = executor.Logits(pass);

@@ -14,6 +14,7 @@
 #include "core/base/thread_pool.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
+#include "core/kernels/small_rows.h"
 #include "core/task/task.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/row_store.h"
@@ -61,11 +62,13 @@ struct ModelDescription {
 class Scorer {
  public:
   // Reads RUN/model or a checkpoint and verifies every byte that it uses. `pool`, which may be
-  // null, shares the work of opening. User error in one line naming the file.
-  static StatusOr<std::unique_ptr<Scorer>> Open(const std::string& model_dir, ThreadPool* pool);
+  // null, shares the work of opening. rows: kFloat32 keeps embedding rows as they are stored;
+  // others make small rows of them. User error in one line naming the file.
+  static StatusOr<std::unique_ptr<Scorer>> Open(const std::string& model_dir, ThreadPool* pool,
+                                                RowFormat rows = RowFormat::kFloat32);
   // Returns the model after a published delta, which must be the next one of the same chain.
-  // `path` is its folder; every byte is verified, and the digest of the result. User error in one
-  // line.
+  // `path` is its folder; every byte is verified, and the digest of the result. Where rows were
+  // made small here, that digest cannot be, and the delta is refused. User error in one line.
   StatusOr<std::unique_ptr<Scorer>> Next(const std::string& path) const;
   // How many deltas are layers over the tables; whether another scorer has the same tables, and
   // there the oldest layer of this one.
@@ -89,8 +92,9 @@ class Scorer {
   Status Score(Rows* rows, std::vector<float>* logits,
                const std::function<int64_t(int64_t)>& number_of = nullptr) const;
 
-  // The embedding rows that export and lookups read, by table of tables(); without the layers.
+  // The embedding rows, by table; without the layers. Small rows are words (row_format()).
   const std::vector<RowStore<float>>& stores() const { return body_->stores; }
+  RowFormat row_format() const { return body_->rows; }
   const EmbeddingLayout& layout() const { return body_->layout; }
   const std::vector<float>& weights() const { return dense_->weights; }
 
@@ -98,13 +102,19 @@ class Scorer {
   struct Worker;
   // What all versions of a model share.
   struct Body {
-    Body(const ModelDescription& model, ResolvedModel resolved);
+    Body(const ModelDescription& model, ResolvedModel resolved, RowFormat rows);
     ~Body();
+    // Returns the floats that a stored row takes.
+    int64_t words(size_t table) const {
+      return RowWords(rows, layout.width(static_cast<int64_t>(table)));
+    }
 
     const Task task;
     const Graph graph;
     const EmbeddingLayout layout;
-    std::vector<RowStore<float>> stores;  // by table
+    const RowFormat rows;
+    std::vector<RowStore<float>> stores;    // by table
+    std::vector<RowStore<float>> initials;  // by table: without rows, for MakeInitial
     SlotList<std::unique_ptr<Worker>> workers;
   };
   struct Dense {
@@ -118,6 +128,7 @@ class Scorer {
 
   Scorer(ModelDescription model, std::shared_ptr<Body> body);
   Status LoadDense(const StoredCheckpoint& stored, ThreadPool* pool);
+  // Checks that the tables are the model's, and their rows in one format.
   Status CheckTables(const StoredCheckpoint& stored) const;
   Status LoadRows(const StoredCheckpoint& stored, ThreadPool* pool);
   StatusOr<std::shared_ptr<const Layer>> ReadLayer(const StoredCheckpoint& stored) const;
@@ -125,6 +136,9 @@ class Scorer {
   Digest RecordOf(size_t table, int64_t key) const;
   // Checks that the weights have the digest that a publication says.
   Status CheckDigest(const std::string& path) const;
+  // Sets rows[u] to the weights of unique id u, made in the worker's memory where they are not
+  // there as such.
+  void LookUp(Worker* worker) const;
   Status ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) const;
 
   ModelDescription model_;

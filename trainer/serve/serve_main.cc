@@ -30,6 +30,10 @@ DEFINE_string(
     follow, "",
     "in place of --model: a folder of publications (publish.path), whose newest version is "
     "served; the server is ready once it has a base");
+DEFINE_string(
+    rows, "FLOAT32",
+    "embedding rows of --model: FLOAT32 keeps them as they are; INT8, INT4: makes them "
+    "smaller, so that scores differ a little; with --follow the run decides (publish.rows)");
 DEFINE_double(follow_interval_s, 1, "seconds between two looks into the folder of --follow");
 DEFINE_string(name, "model", "the model's name in paths, /v2/models/NAME");
 DEFINE_string(host, "127.0.0.1", "the address to listen on; 0.0.0.0: every IPv4 address");
@@ -69,6 +73,9 @@ Status CheckFlags() {
   }
   if (!FLAGS_model.empty() && !FLAGS_follow.empty()) {
     return UserError("--model and --follow: expected one of them");
+  }
+  if (FLAGS_rows != "FLOAT32" && !FLAGS_follow.empty()) {
+    return UserError("--rows=" + FLAGS_rows + " and --follow: expected publish.rows in the run");
   }
   ELASTOR_RETURN_IF_ERROR(CheckRange("follow_interval_s", FLAGS_follow_interval_s, 0.01, 86400.0));
   const bool good = std::ranges::all_of(FLAGS_name, [](char c) {
@@ -116,7 +123,8 @@ Status Serve() {
   elastor_model* opened = nullptr;
   if (!FLAGS_model.empty()) {
     char error[1024] = "";
-    if (const int code = elastor_open(FLAGS_model.c_str(), &opened, error, sizeof(error));
+    if (const int code = elastor_open_with_rows(FLAGS_model.c_str(), FLAGS_rows.c_str(), &opened,
+                                                error, sizeof(error));
         code != ELASTOR_OK) {
       return Status(static_cast<StatusCode>(code), error);
     }

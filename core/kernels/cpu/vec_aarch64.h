@@ -69,6 +69,11 @@ ELASTOR_INLINE FloatVec WithSignOf(FloatVec sign, FloatVec v) {
   return FromBits(Bits(v) | (Bits(sign) & INT32_MIN));
 }
 
+ELASTOR_INLINE FloatVec FloatsOfBytes(uint64_t bytes) {
+  const uint16x8_t words = vmovl_u8(vcreate_u8(bytes));
+  return vcvtq_f32_u32(vmovl_u16(vget_low_u16(words)));
+}
+
 using SquareRow = FloatVec;
 inline constexpr int64_t kSquare = 4;
 ELASTOR_INLINE SquareRow LoadSquareRow(const float* p) { return Load(p); }

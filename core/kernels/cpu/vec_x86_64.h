@@ -64,6 +64,13 @@ ELASTOR_INLINE void KeepInRegister(V& v) {
 // Loads four floats and converts them.
 ELASTOR_INLINE Double4 LoadAsDoubles(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 
+// Converts the bytes of a word, the lowest first, to as many floats as a vector has (NEON: the four
+// lower ones).
+ELASTOR_INLINE Float8 FloatsOfBytes(uint64_t bytes) {
+  const __m128i lanes = _mm_cvtsi64_si128(static_cast<int64_t>(bytes));
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(lanes));
+}
+
 // Squares of elements that are transposed in registers (square.h).
 using SquareRow = Float8;
 inline constexpr int64_t kSquare = 8;

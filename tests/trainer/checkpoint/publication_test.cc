@@ -1,5 +1,6 @@
 #include "trainer/checkpoint/publication.h"
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -32,17 +33,19 @@ std::vector<int64_t> EveryKey(int64_t end, int64_t stride) {
 }
 
 // Publishes numbers 1 (a base), 2 (a delta) and 3 (both) of a training of three steps.
-Status PublishThree(const Layout& layout, const std::string& folder, int64_t keep_bases) {
+Status PublishThree(const Layout& layout, const std::string& folder, int64_t keep_bases,
+                    RowFormat rows = RowFormat::kFloat32) {
   return OnRanks(PublishedModel(), layout, [&](StateRank& rank) -> Status {
     PublicationWriter writer(rank.View(), rank.communicator);
     CheckpointMetadata metadata = SomeMetadata(Contents::kWeights);
     Publication last;
     const auto publish = [&](const PublicationWriter::Parts& parts) -> Status {
       ELASTOR_ASSIGN_OR_RETURN(metadata.state_digest,
-                               WeightsDigest(rank.View(), *rank.communicator));
+                               WeightsDigest(rank.View(), rows, *rank.communicator));
       last.follows = last.result;
       ++last.number;
       last.run = "0123456789abcdef";
+      last.rows = rows;
       metadata.control.set_step(last.number);
       metadata.publication = last;
       last.result = PublicationResult(last, last.number, metadata.state_digest);
@@ -81,15 +84,45 @@ int64_t RowsOf(const Manifest& manifest, size_t table) {
 
 TEST(PublicationTest, AnyRanksPublishTheSameBytes) {
   const std::string directory = ScratchDirectory();
-  std::map<std::string, std::string> expected;
-  for (const Layout& layout : kPublishers) {
-    const std::string folder = directory + "/" + std::to_string(layout.ranks);
-    EXPECT_EQ(PublishThree(layout, folder, 9).message(), "") << layout.ranks;
-    const auto files = FilesOf(folder);
-    EXPECT_EQ(files.size(), 4 * 3u) << layout.ranks;
-    if (expected.empty()) expected = files;
-    EXPECT_TRUE(files == expected) << layout.ranks << " ranks published other bytes";
+  for (const RowFormat rows : {RowFormat::kFloat32, RowFormat::kInt4}) {
+    std::map<std::string, std::string> expected;
+    for (const Layout& layout : kPublishers) {
+      const std::string folder =
+          directory + "/" + std::string(RowFormatName(rows)) + std::to_string(layout.ranks);
+      EXPECT_EQ(PublishThree(layout, folder, 9, rows).message(), "") << layout.ranks;
+      const auto files = FilesOf(folder);
+      EXPECT_EQ(files.size(), 4 * 3u) << layout.ranks;
+      if (expected.empty()) expected = files;
+      EXPECT_TRUE(files == expected) << layout.ranks << " ranks published other bytes";
+    }
   }
+}
+
+TEST(PublicationTest, SmallRowsAreTakenByTheirReadersAlone) {
+  const std::string folder = ScratchDirectory() + "/published";
+  ASSERT_EQ(PublishThree({2, PlanKind::kRowWise}, folder, 9, RowFormat::kInt8).message(), "");
+  const std::string base = folder + "/" + PublishedBaseName(3);
+  const auto self = MakeSelfCommunicator();
+  EXPECT_EQ(StoredCheckpoint::Open(base, *self).status().message(),
+            base +
+                "/manifest.json: has INT8 rows, for scoring raw rows and serving alone; expected "
+                "a model with FLOAT32 rows");
+  const auto stored = StoredCheckpoint::Open(base, *self, StoredCheckpoint::SmallRows::kTaken);
+  ASSERT_TRUE(stored.ok()) << stored.status().message();
+  EXPECT_EQ(stored->manifest().tables[1].columns,
+            std::vector<Column>({{"rows_int8", 2 + (5 + 3) / 4}}));
+  // A weight that has no small row ends the publication on every rank.
+  const Status refused = OnRanks(PublishedModel(), {2}, [&](StateRank& rank) {
+    rank.Fill(2);
+    const std::vector<float> row = {1, INFINITY, 2};
+    rank.embedding->SetRow(0, 9, row.data(), nullptr);
+    return WeightsDigest(rank.View(), RowFormat::kInt8, *rank.communicator).status();
+  });
+  EXPECT_EQ(refused.code(), StatusCode::kDiverged);
+  EXPECT_EQ(
+      refused.message(),
+      "publish.rows: INT8: key 9 of embedding table 'long' has a weight that is not finite, or "
+      "not below 2^127");
 }
 
 TEST(PublicationTest, ADeltaHasTheRowsOfItsSteps) {
