@@ -45,16 +45,17 @@ class OwnedTables final : public TouchedRows<T> {
 
   // Folds the nodes of each owned key along the leaf tree in place, adds l2 * w, and adds the
   // squares to the sums (ShardedEmbedding::RouteGradients). If sum_keys is not null, it is called
-  // for keys just before they are folded; REQUIRES: route.alone().
+  // for keys just before they are folded; REQUIRES: route.alone(). Sets squares[j], unless it is
+  // null, to the sum of squares of owned key j's gradient.
   void FinishGradients(const IdRoute& route, T* const* rows, const SumKeys& sum_keys, T* gradients,
-                       ExactSum* squared_norm, ExactSum* squared_weights);
+                       double* squares, ExactSum* squared_norm, ExactSum* squared_weights);
 
   bool adds_l2() const { return optimizer_.l2 != 0; }
 
   // Takes the optimizer's step on the rows of the owned keys; with dense-equivalent Adam, on every
-  // row.
-  void Update(const IdRoute& route, T* const* rows, const T* gradients, double scale,
-              double learning_rate, int64_t step);
+  // row. squares: of FinishGradients, which row-wise Adagrad alone reads.
+  void Update(const IdRoute& route, T* const* rows, const T* gradients, const double* squares,
+              double scale, double learning_rate, int64_t step);
 
   // See ShardedEmbedding.
   void AddToDigest(Digest* digest) const;
@@ -157,16 +158,18 @@ class OwnedTables final : public TouchedRows<T> {
   std::vector<int64_t> Count(RowSet set, int table) const;
   void Visit(RowSet set, int table, const Range& partitions,
              const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const;
-  void AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,
-                  SquaredSums* sums) const;
+  // Adds the squares of up to kGrain rows; sets squares[i], unless it is null, to those of
+  // gradients[i].
+  void AddSquares(int64_t table, std::span<const int64_t> keys, const T* const* gradients,
+                  const T* const* weights, double* squares, SquaredSums* sums) const;
   void FoldTouched(const IdRoute& route, T* const* rows, const SumKeys& sum_keys, T* gradients,
-                   std::vector<SquaredSums>* sums) const;
+                   double* squares, std::vector<SquaredSums>* sums) const;
   void FoldKeys(const IdRoute& route, T* const* rows, int64_t table, const Range& keys,
-                T* gradients, SquaredSums* sums) const;
+                T* gradients, double* squares, SquaredSums* sums) const;
   void AddUntouched(const IdRoute& route, std::vector<SquaredSums>* sums);
   template <typename Rule>
   void UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows, const T* gradients,
-                     T scale, int64_t step);
+                     const double* squares, T scale, int64_t step);
   template <typename Rule>
   void UpdateUntouched(const Rule& rule, const IdRoute& route, T scale);
 
