@@ -105,11 +105,15 @@ void OwnedTables<T>::ForUntouchedRows(const IdRoute& route, const Work& work) {
   };
   mark_touched(true);
   pool_->Run([&](int thread) {
-    std::vector<T> gradient(layout_->widest());
+    std::vector<T> scratch(kGrain * layout_->widest());
     for (int64_t t = 0; t < layout_->tables(); ++t) {
       stores_[t].ForEachBlock(RowSet::kUntouched, thread, pool_->threads(),
                               [&](std::span<const int64_t> block, T* const* rows) {
-                                work(thread, t, block, rows, gradient.data());
+                                for (size_t k = 0; k < block.size(); k += kGrain) {
+                                  const size_t count = std::min<size_t>(block.size() - k, kGrain);
+                                  work(thread, t, block.subspan(k, count), rows + k,
+                                       scratch.data());
+                                }
                               });
     }
   });
@@ -175,9 +179,17 @@ void OwnedTables<T>::FinishGradients(const IdRoute& route, T* const* rows, const
                                      T* gradients, double* squares, ExactSum* squared_norm,
                                      ExactSum* squared_weights) {
   std::vector<SquaredSums> sums(pool_->threads());
-  FoldTouched(route, rows, sum_keys, gradients, squares, &sums);
   // Without L2 the gradient of an untouched row is 0.
-  if (dense() && optimizer_.l2 > 0) AddUntouched(route, &sums);
+  const bool known = untouched_known_ && untouched_.gradients.ok() && untouched_.weights.ok();
+  FoldTouched(route, rows, sum_keys, gradients, squares, known, &sums);
+  if (known) {
+    sums.push_back(untouched_);
+  } else if (every_row_has_gradient()) {
+    ForUntouchedRows(route, [&](int thread, int64_t t, std::span<const int64_t> keys,
+                                T* const* rows, T* scratch) {
+      AddUntouched(t, keys, rows, Sign::kPlus, scratch, &sums[thread]);
+    });
+  }
   for (const SquaredSums& part : sums) {
     squared_norm->Merge(part.gradients);
     squared_weights->Merge(part.weights);
@@ -192,7 +204,7 @@ void OwnedTables<T>::AddSquares(int64_t table, std::span<const int64_t> keys,
   std::array<double, kGrain> of_gradients, of_weights;
   if (squares == nullptr) squares = of_gradients.data();
   RowSums<T>().squares(gradients, count, layout_->width(table), squares);
-  const bool adds_weights = optimizer_.l2 > 0;
+  const bool adds_weights = optimizer_.l2 > 0 && weights != nullptr;
   if (adds_weights) RowSums<T>().squares(weights, count, layout_->width(table), of_weights.data());
   for (int64_t i = 0; i < count; ++i) {
     if (!HasPrimary(table, keys[i])) continue;
@@ -203,13 +215,13 @@ void OwnedTables<T>::AddSquares(int64_t table, std::span<const int64_t> keys,
 
 template <typename T>
 void OwnedTables<T>::FoldTouched(const IdRoute& route, T* const* rows, const SumKeys& sum_keys,
-                                 T* gradients, double* squares,
+                                 T* gradients, double* squares, bool known,
                                  std::vector<SquaredSums>* sums) const {
   const auto fold = [&](int thread, int64_t t, int64_t first, int64_t last) {
     for (; first < last; first += kGrain) {
       const Range keys = {first, std::min(first + kGrain, last)};
       if (sum_keys != nullptr) sum_keys(thread, t, keys);
-      FoldKeys(route, rows, t, keys, gradients, squares, &(*sums)[thread]);
+      FoldKeys(route, rows, t, keys, gradients, squares, known, &(*sums)[thread]);
     }
   };
   if (sum_keys == nullptr) return ForOwnedKeys(route, fold);
@@ -223,7 +235,7 @@ void OwnedTables<T>::FoldTouched(const IdRoute& route, T* const* rows, const Sum
 
 template <typename T>
 void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, const Range& keys,
-                              T* gradients, double* squares, SquaredSums* sums) const {
+                              T* gradients, double* squares, bool known, SquaredSums* sums) const {
   const T l2 = static_cast<T>(optimizer_.l2);
   const int64_t width = layout_->width(t);
   CHECK_LE(keys.size(), kGrain);
@@ -246,21 +258,36 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
     }
     folds[j - keys.begin] = g;
   }
-  AddSquares(t, {route.owned_keys() + keys.begin, route.owned_keys() + keys.end}, folds.data(),
-             rows + keys.begin, squares == nullptr ? nullptr : squares + keys.begin, sums);
+  const std::span<const int64_t> own(route.owned_keys() + keys.begin,
+                                     route.owned_keys() + keys.end);
+  AddSquares(t, own, folds.data(), known ? nullptr : rows + keys.begin,
+             squares == nullptr ? nullptr : squares + keys.begin, sums);
+  if (!known) return;
+  std::vector<T> scratch(keys.size() * width);
+  AddUntouched(t, own, rows + keys.begin, Sign::kMinus, scratch.data(), sums);
 }
 
 template <typename T>
-void OwnedTables<T>::AddUntouched(const IdRoute& route, std::vector<SquaredSums>* sums) {
+void OwnedTables<T>::AddUntouched(int64_t table, std::span<const int64_t> keys,
+                                  const T* const* rows, Sign sign, T* scratch,
+                                  SquaredSums* sums) const {
   const T l2 = static_cast<T>(optimizer_.l2);
-  ForUntouchedRows(route, [&](int thread, int64_t t, std::span<const int64_t> keys, T* const* rows,
-                              T* __restrict g) {
-    for (size_t k = 0; k < keys.size(); ++k) {
-      for (int64_t i = 0; i < layout_->width(t); ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
-      const T* const gradient = g;
-      AddSquares(t, keys.subspan(k, 1), &gradient, rows + k, nullptr, &(*sums)[thread]);
-    }
-  });
+  const auto count = static_cast<int64_t>(keys.size());
+  const int64_t width = layout_->width(table);
+  std::array<const T*, kGrain> gradients;
+  std::array<double, kGrain> of_gradients, of_weights;
+  for (int64_t k = 0; k < count; ++k) {
+    T* const g = scratch + k * width;
+    for (int64_t i = 0; i < width; ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
+    gradients[k] = g;
+  }
+  RowSums<T>().squares(gradients.data(), count, width, of_gradients.data());
+  if (sign == Sign::kPlus) RowSums<T>().squares(rows, count, width, of_weights.data());
+  for (int64_t k = 0; k < count; ++k) {
+    if (!HasPrimary(table, keys[k])) continue;
+    sums->gradients.Add(sign == Sign::kPlus ? of_gradients[k] : -of_gradients[k]);
+    if (sign == Sign::kPlus) sums->weights.Add(of_weights[k]);
+  }
 }
 
 // ---- Update
@@ -271,17 +298,25 @@ void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradi
                             int64_t step) {
   CHECK_GE(step, 1);
   WithRule<T>(optimizer_.rule, learning_rate, step, [&](const auto& rule) {
-    UpdateTouched(rule, route, rows, gradients, squares, static_cast<T>(scale), step);
-    if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale));
+    std::vector<SquaredSums> next(pool_->threads());
+    UpdateTouched(rule, route, rows, gradients, squares, static_cast<T>(scale), step, &next);
+    if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale), &next);
+    if (!every_row_has_gradient()) return;
+    untouched_ = {};
+    for (const SquaredSums& part : next) {
+      untouched_.gradients.Merge(part.gradients);
+      untouched_.weights.Merge(part.weights);
+    }
+    untouched_known_ = true;
   });
 }
 
 template <typename T>
 template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
-                                   const T* gradients, const double* squares, T scale,
-                                   int64_t step) {
-  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+                                   const T* gradients, const double* squares, T scale, int64_t step,
+                                   std::vector<SquaredSums>* next) {
+  ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
     const std::span<const int64_t> keys(route.owned_keys() + begin, route.owned_keys() + end);
     if (keyed(t)) {
       const std::span<T* const> own(rows + begin, rows + end);
@@ -309,21 +344,31 @@ void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* co
         rule(width, scale, g, rows[j], rows[j] + width);
       }
     }
+    if (!every_row_has_gradient()) return;
+    std::vector<T> scratch(kGrain * width);
+    for (int64_t j = begin; j < end; j += kGrain) {
+      AddUntouched(t, keys.subspan(j - begin, std::min(kGrain, end - j)), rows + j, Sign::kPlus,
+                   scratch.data(), &(*next)[thread]);
+    }
   });
 }
 
 template <typename T>
 template <typename Rule>
-void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T scale) {
+void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T scale,
+                                     std::vector<SquaredSums>* next) {
   const T l2 = static_cast<T>(optimizer_.l2);
-  ForUntouchedRows(
-      route, [&](int, int64_t t, std::span<const int64_t> keys, T* const* rows, T* __restrict g) {
-        const int64_t width = layout_->width(t);
-        for (size_t k = 0; k < keys.size(); ++k) {
-          for (int64_t i = 0; i < width; ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
-          rule(width, scale, g, rows[k], rows[k] + width);
-        }
-      });
+  ForUntouchedRows(route, [&](int thread, int64_t t, std::span<const int64_t> keys, T* const* rows,
+                              T* __restrict g) {
+    const int64_t width = layout_->width(t);
+    for (size_t k = 0; k < keys.size(); ++k) {
+      for (int64_t i = 0; i < width; ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
+      rule(width, scale, g, rows[k], rows[k] + width);
+    }
+    if (every_row_has_gradient()) {
+      AddUntouched(t, keys, rows, Sign::kPlus, g, &(*next)[thread]);
+    }
+  });
 }
 
 // ---- State
@@ -378,6 +423,7 @@ void OwnedTables<T>::ForEachRow(
 
 template <typename T>
 void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* slots) {
+  untouched_known_ = false;
   const TableSpec& spec = layout_->table(table);
   CHECK(spec.keys().Contains(key)) << spec.name << ": no row " << key;
   if (!Owns(table, spec.keys().PartitionOf(key))) return;
@@ -405,6 +451,7 @@ void OwnedTables<T>::RemoveRow(int table, int64_t key) {
 
 template <typename T>
 void OwnedTables<T>::ForgetRows() {
+  untouched_known_ = false;
   for (RowStore<T>& store : stores_) store.ForgetTouched();
   unpublished_.Forget();
   for (int64_t t = 0; t < layout_->tables(); ++t) {
