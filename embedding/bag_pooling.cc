@@ -2,74 +2,89 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <vector>
 
 #include "core/base/instantiate.h"
 #include "core/base/log.h"
 #include "core/kernels/elementwise.h"
+#include "core/kernels/row_sums.h"
 #include "embedding/row_math.h"
 
 namespace elastor {
 namespace {
-
-// Rows pooled at a time: while one field's rows are transposed into panels, the next field's are
-// fetched into the cache.
-constexpr int64_t kBlockRows = 128;
-static_assert(kBlockRows % kPanelRows == 0);
 
 template <typename T>
 void Scale(int64_t width, T factor, T* vector) {
   for (int64_t i = 0; i < width; ++i) vector[i] *= factor;
 }
 
-// The sums of columns [column, column + kColumns) stay in registers.
-template <int64_t kColumns, typename T>
-void PoolColumns(std::span<const uint32_t> bag, const T* const* rows_of_ids, int64_t column,
+// Rows of the batch whose bags of one field are pooled at a time, and transposed into panels from
+// the nearest cache. Single ids are transposed where they lie: while one field's rows are, the next
+// field's are fetched.
+constexpr int64_t kBlockRows = kPanelRows;
+constexpr int64_t kSingleIdBlockRows = 128;
+static_assert(kBlockRows <= kSingleIdBlockRows && kSingleIdBlockRows % kPanelRows == 0);
+
+// Ids whose rows are fetched into the cache before their turn, over the borders of bags and fields.
+constexpr int64_t kLookAhead = 16;
+
+// The rows that the bags of one field have in a block of the batch.
+template <typename T>
+struct BagRows {
+  int64_t field;
+  int64_t batch_row;                 // the first of the block
+  int64_t bags;                      // rows of the block
+  std::vector<const T*> rows;        // bag after bag; then kLookAhead valid ones
+  uint32_t end[kSingleIdBlockRows];  // in rows, by bag
+  int64_t size() const { return bags == 0 ? 0 : end[bags - 1]; }
+};
+
+template <typename T>
+void ListRows(const EmbeddingLayout& layout, const UniqueIds& ids, const T* const* rows_of_ids,
+              BagRows<T>* list) {
+  const int64_t field = list->field;
+  int64_t size = 0;
+  for (int64_t i = 0; i < list->bags; ++i) {
+    size += static_cast<int64_t>(ids.Bag(list->batch_row + i, field).size());
+    list->end[i] = static_cast<uint32_t>(size);
+  }
+  const auto room = static_cast<size_t>(size + kLookAhead);
+  if (list->rows.size() < room) list->rows.resize(room);
+  const T** row = list->rows.data();
+  for (int64_t i = 0; i < list->bags; ++i) {
+    for (const uint32_t u : ids.Bag(list->batch_row + i, field)) *row++ = rows_of_ids[u];
+  }
+  if (!ids.single_id_bags()) return;
+  for (int64_t i = 0; i < size; ++i) PrefetchRow(list->rows[i], layout.field_width(field));
+}
+
+// Puts the rows to fetch behind those of `list`: the first of `next`, or as many of its own.
+template <typename T>
+void LookAhead(const BagRows<T>& next, BagRows<T>* list) {
+  const BagRows<T>& from = next.size() > 0 ? next : *list;
+  if (list->size() == 0) return;
+  for (int64_t i = 0; i < kLookAhead; ++i) {
+    list->rows[list->size() + i] = from.rows[std::min(i, from.size() - 1)];
+  }
+}
+
+// Points at the pooled rows of a list; `pooled` has room for them, one behind the other.
+template <typename T>
+void PointAtBags(const BagRows<T>& list, Pooling pooling, int64_t width, const T** pointers,
                  T* pooled) {
-  T total[kColumns];
-  std::copy_n(rows_of_ids[bag[0]] + column, kColumns, total);
-  for (const uint32_t u : bag.subspan(1)) {
-    const T* row = rows_of_ids[u] + column;
-    for (int64_t i = 0; i < kColumns; ++i) total[i] += row[i];
-  }
-  std::copy_n(total, kColumns, pooled + column);
-}
-
-template <typename T>
-void PoolBag(std::span<const uint32_t> bag, const T* const* rows_of_ids, Pooling pooling,
-             int64_t width, T* pooled) {
-  if (bag.empty()) {
-    std::fill_n(pooled, width, T{0});
-    return;
-  }
-  int64_t column = 0;
-  for (; column + 16 <= width; column += 16) PoolColumns<16>(bag, rows_of_ids, column, pooled);
-  for (; column + 4 <= width; column += 4) PoolColumns<4>(bag, rows_of_ids, column, pooled);
-  for (; column < width; ++column) PoolColumns<1>(bag, rows_of_ids, column, pooled);
-  if (pooling == Pooling::kMean) Scale(width, T{1} / static_cast<T>(bag.size()), pooled);
-}
-
-// Points at the pooled rows of one field for a block of rows; `pooled` has room for all of them.
-template <typename T>
-void PointAtBags(const EmbeddingLayout& layout, const UniqueIds& ids, const T* const* rows_of_ids,
-                 int64_t field, const Range& rows, const T** pointers, T* pooled) {
-  const int64_t width = layout.field_width(field);
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    const std::span<const uint32_t> bag = ids.Bag(row, field);
-    if (bag.size() == 1) {
-      const T* pointer = rows_of_ids[bag[0]];
-      PrefetchRow(pointer, width);
-      *pointers++ = pointer;
+  const T* const* rows = list.rows.data();
+  for (int64_t bag = 0; bag < list.bags; ++bag, pooled += width) {
+    const int64_t length = list.rows.data() + list.end[bag] - rows;
+    *pointers++ = length == 1 ? *rows : pooled;
+    if (length == 1) {
+      PrefetchRow(rows[kLookAhead], width);
+    } else if (length == 0) {
+      std::fill_n(pooled, width, T{0});
     } else {
-      // While one bag is added up, the rows of the next are fetched into the cache.
-      if (row + 1 < rows.end) {
-        for (const uint32_t u : ids.Bag(row + 1, field)) PrefetchRow(rows_of_ids[u], width);
-      }
-      PoolBag(bag, rows_of_ids, layout.field(field).pooling, width, pooled);
-      *pointers++ = pooled;
+      RowSums<T>().sum(rows, length, rows + kLookAhead, width, pooled);
+      if (pooling == Pooling::kMean) Scale(width, T{1} / static_cast<T>(length), pooled);
     }
-    pooled += width;
+    rows += length;
   }
 }
 
@@ -80,25 +95,41 @@ void PoolBags(const EmbeddingLayout& layout, const UniqueIds& ids, const T* cons
               int64_t row_begin, Panels<T> e) {
   CHECK_EQ(e.features, layout.features());
   CHECK_LE(row_begin + e.rows, ids.rows());
-  if (layout.fields() == 0) return;
-  std::array<std::array<const T*, kBlockRows>, 2> pointers;
+  const int64_t fields = layout.fields();
+  if (fields == 0) return;
+  const bool single = ids.single_id_bags();
+  const int64_t block_rows = single ? kSingleIdBlockRows : kBlockRows;
+  std::array<const T*, kBlockRows> pointers;
+  thread_local std::array<BagRows<T>, 2> lists;
   thread_local std::vector<T> pooled;
-  const int64_t pooled_elements = ids.single_id_bags() ? 0 : kBlockRows * layout.widest();
-  if (static_cast<int64_t>(pooled.size()) < 2 * pooled_elements) pooled.resize(2 * pooled_elements);
-  for (int64_t block = 0; block < e.rows; block += kBlockRows) {
-    const int64_t rows = std::min(kBlockRows, e.rows - block);
-    const Panels<T> panels{e.Panel(block / kPanelRows), rows, e.features, e.panel_stride,
-                           e.feature_stride};
-    const auto point = [&](int64_t field) {
-      PointAtBags(layout, ids, rows_of_ids, field, {row_begin + block, row_begin + block + rows},
-                  pointers[field % 2].data(), pooled.data() + field % 2 * pooled_elements);
-    };
-    point(0);
-    for (int64_t f = 0; f < layout.fields(); ++f) {
-      if (f + 1 < layout.fields()) point(f + 1);
-      RowsToPanels(pointers[f % 2].data(),
-                   panels.Slice(layout.first_feature(f), layout.field_width(f)));
+  const int64_t pooled_elements = single ? 0 : kBlockRows * layout.widest();
+  if (static_cast<int64_t>(pooled.size()) < pooled_elements) pooled.resize(pooled_elements);
+  // Field after field of block after block; an empty list stands behind the last.
+  const int64_t blocks = (e.rows + block_rows - 1) / block_rows;
+  const auto list_of = [&](int64_t part) {
+    BagRows<T>* const list = &lists[part % 2];
+    const int64_t begin = part / fields * block_rows;
+    list->field = part % fields;
+    list->batch_row = row_begin + begin;
+    list->bags = std::max<int64_t>(std::min(block_rows, e.rows - begin), 0);
+    ListRows(layout, ids, rows_of_ids, list);
+  };
+  list_of(0);
+  for (int64_t part = 0; part < blocks * fields; ++part) {
+    list_of(part + 1);
+    BagRows<T>& list = lists[part % 2];
+    const int64_t panel = part / fields * block_rows / kPanelRows;
+    const int64_t width = layout.field_width(list.field);
+    const Panels<T> panels =
+        Panels<T>{e.Panel(panel), list.bags, e.features, e.panel_stride, e.feature_stride}.Slice(
+            layout.first_feature(list.field), width);
+    if (single) {
+      RowsToPanels(list.rows.data(), panels);
+      continue;
     }
+    LookAhead(lists[(part + 1) % 2], &list);
+    PointAtBags(list, layout.field(list.field).pooling, width, pointers.data(), pooled.data());
+    RowsToPanels(pointers.data(), panels);
   }
 }
 

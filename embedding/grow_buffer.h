@@ -20,7 +20,7 @@ class GrowBuffer {
     if (size > capacity_) {
       capacity_ = std::max(size, capacity_ + capacity_ / 2);
       const int64_t bytes = capacity_ * static_cast<int64_t>(sizeof(T));
-      pages_ = ZeroPages(bytes, "exchange buffer");
+      pages_ = ZeroPages(bytes, "exchange buffer", ZeroPages::Use::kFromTheBegin);
     }
     size_ = size;
     return data();

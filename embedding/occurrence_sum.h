@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/leaf_stack.h"
+#include "core/kernels/row_sums.h"
 #include "embedding/row_math.h"
 #include "embedding/unique_ids.h"
 
@@ -44,10 +45,8 @@ class OccurrenceSum {
     };
     for (size_t begin = 0; begin < occurrences.size();) {
       const uint32_t leaf = occurrences[begin].leaf;
-      size_t end = begin;
-      do {
-        PrefetchAhead(occurrences[end], width);
-      } while (++end < occurrences.size() && occurrences[end].leaf == leaf);
+      size_t end = begin + 1;
+      while (end < occurrences.size() && occurrences[end].leaf == leaf) ++end;
       while (stack.MergesBefore(leaf)) add_last();
       const int top = stack.Push(leaf);
       sums[top] = SumLeaf(occurrences.subspan(begin, end - begin), width, room_for(top));
@@ -66,7 +65,10 @@ class OccurrenceSum {
  private:
   // Returns the address of the sum: the only gradient itself, or `sum`.
   const T* SumLeaf(std::span<const Occurrence> occurrences, int64_t width, T* sum) {
-    if (occurrences.size() == 1) return gradients_ + occurrences[0].offset;
+    if (occurrences.size() == 1) {
+      PrefetchAhead(occurrences[0], width);
+      return gradients_ + occurrences[0].offset;
+    }
     SumChunk(occurrences.first(std::min<size_t>(occurrences.size(), kOccurrenceChunk)), width, sum);
     for (size_t begin = kOccurrenceChunk; begin < occurrences.size(); begin += kOccurrenceChunk) {
       const size_t count = std::min<size_t>(occurrences.size() - begin, kOccurrenceChunk);
@@ -76,22 +78,15 @@ class OccurrenceSum {
     return sum;
   }
 
+  // The sum from +0 is the sum from the first on, because no gradient is -0.
   void SumChunk(std::span<const Occurrence> occurrences, int64_t width, T* sum) const {
-    int64_t column = 0;
-    for (; column + 16 <= width; column += 16) SumColumns<16>(occurrences, column, sum);
-    for (; column + 4 <= width; column += 4) SumColumns<4>(occurrences, column, sum);
-    for (; column < width; ++column) SumColumns<1>(occurrences, column, sum);
-  }
-
-  // The sums of columns [column, column + kColumns) stay in registers.
-  template <int64_t kColumns>
-  void SumColumns(std::span<const Occurrence> occurrences, int64_t column, T* sum) const {
-    T total[kColumns] = {};
-    for (const Occurrence& occurrence : occurrences) {
-      const T* gradient = gradients_ + occurrence.offset + column;
-      for (int64_t i = 0; i < kColumns; ++i) total[i] += gradient[i];
+    const T* gradients[kOccurrenceChunk];
+    const T* ahead[kOccurrenceChunk];
+    for (size_t i = 0; i < occurrences.size(); ++i) {
+      gradients[i] = gradients_ + occurrences[i].offset;
+      ahead[i] = gradients_ + (&occurrences[i])[kOccurrencePadding].offset;
     }
-    for (int64_t i = 0; i < kColumns; ++i) sum[column + i] = total[i];
+    RowSums<T>().sum(gradients, static_cast<int64_t>(occurrences.size()), ahead, width, sum);
   }
 
   const T* gradients_;

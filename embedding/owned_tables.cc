@@ -1,22 +1,24 @@
 #include "embedding/owned_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/canonical_flush.h"
 #include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
 #include "core/base/log.h"
-#include "core/optimizer/sum_of_squares.h"
+#include "core/kernels/row_sums.h"
 #include "core/optimizer/with_rule.h"
 #include "embedding/row_math.h"
 
 namespace elastor {
 namespace {
 
-constexpr int64_t kGrain = 64;     // rows a thread takes at least
+constexpr int64_t kGrain = 64;     // rows a thread takes at least, and are folded at a time
 constexpr int64_t kLookAhead = 8;  // rows fetched into the cache before their turn
 
 }  // namespace
@@ -103,11 +105,15 @@ void OwnedTables<T>::ForUntouchedRows(const IdRoute& route, const Work& work) {
   };
   mark_touched(true);
   pool_->Run([&](int thread) {
-    std::vector<T> gradient(layout_->widest());
+    std::vector<T> scratch(kGrain * layout_->widest());
     for (int64_t t = 0; t < layout_->tables(); ++t) {
       stores_[t].ForEachBlock(RowSet::kUntouched, thread, pool_->threads(),
                               [&](std::span<const int64_t> block, T* const* rows) {
-                                work(thread, t, block, rows, gradient.data());
+                                for (size_t k = 0; k < block.size(); k += kGrain) {
+                                  const size_t count = std::min<size_t>(block.size() - k, kGrain);
+                                  work(thread, t, block.subspan(k, count), rows + k,
+                                       scratch.data());
+                                }
                               });
     }
   });
@@ -170,12 +176,20 @@ void OwnedTables<T>::FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>*
 
 template <typename T>
 void OwnedTables<T>::FinishGradients(const IdRoute& route, T* const* rows, const SumKeys& sum_keys,
-                                     T* gradients, ExactSum* squared_norm,
+                                     T* gradients, double* squares, ExactSum* squared_norm,
                                      ExactSum* squared_weights) {
   std::vector<SquaredSums> sums(pool_->threads());
-  FoldTouched(route, rows, sum_keys, gradients, &sums);
   // Without L2 the gradient of an untouched row is 0.
-  if (dense() && optimizer_.l2 > 0) AddUntouched(route, &sums);
+  const bool known = untouched_known_ && untouched_.gradients.ok() && untouched_.weights.ok();
+  FoldTouched(route, rows, sum_keys, gradients, squares, known, &sums);
+  if (known) {
+    sums.push_back(untouched_);
+  } else if (every_row_has_gradient()) {
+    ForUntouchedRows(route, [&](int thread, int64_t t, std::span<const int64_t> keys,
+                                T* const* rows, T* scratch) {
+      AddUntouched(t, keys, rows, Sign::kPlus, scratch, &sums[thread]);
+    });
+  }
   for (const SquaredSums& part : sums) {
     squared_norm->Merge(part.gradients);
     squared_weights->Merge(part.weights);
@@ -183,39 +197,49 @@ void OwnedTables<T>::FinishGradients(const IdRoute& route, T* const* rows, const
 }
 
 template <typename T>
-void OwnedTables<T>::AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,
+void OwnedTables<T>::AddSquares(int64_t table, std::span<const int64_t> keys,
+                                const T* const* gradients, const T* const* weights, double* squares,
                                 SquaredSums* sums) const {
-  if (!HasPrimary(table, key)) return;
-  sums->gradients.Add(SumOfSquares(gradient, layout_->width(table)));
-  if (optimizer_.l2 > 0) sums->weights.Add(SumOfSquares(weights, layout_->width(table)));
+  const auto count = static_cast<int64_t>(keys.size());
+  std::array<double, kGrain> of_gradients, of_weights;
+  if (squares == nullptr) squares = of_gradients.data();
+  RowSums<T>().squares(gradients, count, layout_->width(table), squares);
+  const bool adds_weights = optimizer_.l2 > 0 && weights != nullptr;
+  if (adds_weights) RowSums<T>().squares(weights, count, layout_->width(table), of_weights.data());
+  for (int64_t i = 0; i < count; ++i) {
+    if (!HasPrimary(table, keys[i])) continue;
+    sums->gradients.Add(squares[i]);
+    if (adds_weights) sums->weights.Add(of_weights[i]);
+  }
 }
 
 template <typename T>
 void OwnedTables<T>::FoldTouched(const IdRoute& route, T* const* rows, const SumKeys& sum_keys,
-                                 T* gradients, std::vector<SquaredSums>* sums) const {
-  if (sum_keys == nullptr) {
-    return ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
-      FoldKeys(route, rows, t, {begin, end}, gradients, &(*sums)[thread]);
-    });
-  }
+                                 T* gradients, double* squares, bool known,
+                                 std::vector<SquaredSums>* sums) const {
+  const auto fold = [&](int thread, int64_t t, int64_t first, int64_t last) {
+    for (; first < last; first += kGrain) {
+      const Range keys = {first, std::min(first + kGrain, last)};
+      if (sum_keys != nullptr) sum_keys(thread, t, keys);
+      FoldKeys(route, rows, t, keys, gradients, squares, known, &(*sums)[thread]);
+    }
+  };
+  if (sum_keys == nullptr) return ForOwnedKeys(route, fold);
   // Threads share the occurrences, not the keys: one id may occur in every row.
   const UniqueIds& ids = route.ids();
   pool_->ParallelFor(ids.occurrences(), kGrain, [&](int thread, int64_t begin, int64_t end) {
-    ForTablesOf(route, {ids.IdAt(begin), ids.IdAt(end)}, [&](int64_t t, int64_t u, int64_t last) {
-      for (; u < last; u += kGrain) {
-        const Range keys = {u, std::min(u + kGrain, last)};
-        sum_keys(thread, t, keys);
-        FoldKeys(route, rows, t, keys, gradients, &(*sums)[thread]);
-      }
-    });
+    ForTablesOf(route, {ids.IdAt(begin), ids.IdAt(end)},
+                [&](int64_t t, int64_t first, int64_t last) { fold(thread, t, first, last); });
   });
 }
 
 template <typename T>
 void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, const Range& keys,
-                              T* gradients, SquaredSums* sums) const {
+                              T* gradients, double* squares, bool known, SquaredSums* sums) const {
   const T l2 = static_cast<T>(optimizer_.l2);
   const int64_t width = layout_->width(t);
+  CHECK_LE(keys.size(), kGrain);
+  std::array<const T*, kGrain> folds;
   for (int64_t j = keys.begin; j < keys.end; ++j) {
     const std::span<const IdRoute::Node> nodes = route.NodesOf(j);
     LeafStack<int64_t> stack;
@@ -232,39 +256,67 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
       PrefetchRow(rows[std::min(j + kLookAhead, keys.end - 1)], width);
       for (int64_t i = 0; i < width; ++i) g[i] += CanonicalProduct(l2, w[i]);
     }
-    AddSquares(t, route.owned_keys()[j], g, w, sums);
+    folds[j - keys.begin] = g;
   }
+  const std::span<const int64_t> own(route.owned_keys() + keys.begin,
+                                     route.owned_keys() + keys.end);
+  AddSquares(t, own, folds.data(), known ? nullptr : rows + keys.begin,
+             squares == nullptr ? nullptr : squares + keys.begin, sums);
+  if (!known) return;
+  std::vector<T> scratch(keys.size() * width);
+  AddUntouched(t, own, rows + keys.begin, Sign::kMinus, scratch.data(), sums);
 }
 
 template <typename T>
-void OwnedTables<T>::AddUntouched(const IdRoute& route, std::vector<SquaredSums>* sums) {
+void OwnedTables<T>::AddUntouched(int64_t table, std::span<const int64_t> keys,
+                                  const T* const* rows, Sign sign, T* scratch,
+                                  SquaredSums* sums) const {
   const T l2 = static_cast<T>(optimizer_.l2);
-  ForUntouchedRows(route, [&](int thread, int64_t t, std::span<const int64_t> keys, T* const* rows,
-                              T* __restrict g) {
-    for (size_t k = 0; k < keys.size(); ++k) {
-      for (int64_t i = 0; i < layout_->width(t); ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
-      AddSquares(t, keys[k], g, rows[k], &(*sums)[thread]);
-    }
-  });
+  const auto count = static_cast<int64_t>(keys.size());
+  const int64_t width = layout_->width(table);
+  std::array<const T*, kGrain> gradients;
+  std::array<double, kGrain> of_gradients, of_weights;
+  for (int64_t k = 0; k < count; ++k) {
+    T* const g = scratch + k * width;
+    for (int64_t i = 0; i < width; ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
+    gradients[k] = g;
+  }
+  RowSums<T>().squares(gradients.data(), count, width, of_gradients.data());
+  if (sign == Sign::kPlus) RowSums<T>().squares(rows, count, width, of_weights.data());
+  for (int64_t k = 0; k < count; ++k) {
+    if (!HasPrimary(table, keys[k])) continue;
+    sums->gradients.Add(sign == Sign::kPlus ? of_gradients[k] : -of_gradients[k]);
+    if (sign == Sign::kPlus) sums->weights.Add(of_weights[k]);
+  }
 }
 
 // ---- Update
 
 template <typename T>
-void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradients, double scale,
-                            double learning_rate, int64_t step) {
+void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradients,
+                            const double* squares, double scale, double learning_rate,
+                            int64_t step) {
   CHECK_GE(step, 1);
   WithRule<T>(optimizer_.rule, learning_rate, step, [&](const auto& rule) {
-    UpdateTouched(rule, route, rows, gradients, static_cast<T>(scale), step);
-    if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale));
+    std::vector<SquaredSums> next(pool_->threads());
+    UpdateTouched(rule, route, rows, gradients, squares, static_cast<T>(scale), step, &next);
+    if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale), &next);
+    if (!every_row_has_gradient()) return;
+    untouched_ = {};
+    for (const SquaredSums& part : next) {
+      untouched_.gradients.Merge(part.gradients);
+      untouched_.weights.Merge(part.weights);
+    }
+    untouched_known_ = true;
   });
 }
 
 template <typename T>
 template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
-                                   const T* gradients, T scale, int64_t step) {
-  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+                                   const T* gradients, const double* squares, T scale, int64_t step,
+                                   std::vector<SquaredSums>* next) {
+  ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
     const std::span<const int64_t> keys(route.owned_keys() + begin, route.owned_keys() + end);
     if (keyed(t)) {
       const std::span<T* const> own(rows + begin, rows + end);
@@ -283,25 +335,40 @@ void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* co
     const int64_t length = width + Slots(t);
     for (int64_t j = begin; j < end; ++j) {
       const int64_t ahead = std::min(j + kLookAhead, end - 1);
-      PrefetchRow(rows[ahead], length);
+      PrefetchRow<RowUse::kWrite>(rows[ahead], length);
       PrefetchRow(gradients + route.NodesOf(ahead)[0].offset, width);
-      rule(width, scale, gradients + route.NodesOf(j)[0].offset, rows[j], rows[j] + width);
+      const T* const g = gradients + route.NodesOf(j)[0].offset;
+      if constexpr (std::is_same_v<Rule, RowWiseAdagrad<T>>) {
+        rule.Row(width, scale, squares[j], g, rows[j], rows[j] + width);
+      } else {
+        rule(width, scale, g, rows[j], rows[j] + width);
+      }
+    }
+    if (!every_row_has_gradient()) return;
+    std::vector<T> scratch(kGrain * width);
+    for (int64_t j = begin; j < end; j += kGrain) {
+      AddUntouched(t, keys.subspan(j - begin, std::min(kGrain, end - j)), rows + j, Sign::kPlus,
+                   scratch.data(), &(*next)[thread]);
     }
   });
 }
 
 template <typename T>
 template <typename Rule>
-void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T scale) {
+void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T scale,
+                                     std::vector<SquaredSums>* next) {
   const T l2 = static_cast<T>(optimizer_.l2);
-  ForUntouchedRows(
-      route, [&](int, int64_t t, std::span<const int64_t> keys, T* const* rows, T* __restrict g) {
-        const int64_t width = layout_->width(t);
-        for (size_t k = 0; k < keys.size(); ++k) {
-          for (int64_t i = 0; i < width; ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
-          rule(width, scale, g, rows[k], rows[k] + width);
-        }
-      });
+  ForUntouchedRows(route, [&](int thread, int64_t t, std::span<const int64_t> keys, T* const* rows,
+                              T* __restrict g) {
+    const int64_t width = layout_->width(t);
+    for (size_t k = 0; k < keys.size(); ++k) {
+      for (int64_t i = 0; i < width; ++i) g[i] = CanonicalProduct(l2, rows[k][i]);
+      rule(width, scale, g, rows[k], rows[k] + width);
+    }
+    if (every_row_has_gradient()) {
+      AddUntouched(t, keys, rows, Sign::kPlus, g, &(*next)[thread]);
+    }
+  });
 }
 
 // ---- State
@@ -356,6 +423,7 @@ void OwnedTables<T>::ForEachRow(
 
 template <typename T>
 void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* slots) {
+  untouched_known_ = false;
   const TableSpec& spec = layout_->table(table);
   CHECK(spec.keys().Contains(key)) << spec.name << ": no row " << key;
   if (!Owns(table, spec.keys().PartitionOf(key))) return;
@@ -383,6 +451,7 @@ void OwnedTables<T>::RemoveRow(int table, int64_t key) {
 
 template <typename T>
 void OwnedTables<T>::ForgetRows() {
+  untouched_known_ = false;
   for (RowStore<T>& store : stores_) store.ForgetTouched();
   unpublished_.Forget();
   for (int64_t t = 0; t < layout_->tables(); ++t) {

@@ -1,6 +1,7 @@
 #ifndef ELASTOR_EMBEDDING_OWNED_TABLES_H_
 #define ELASTOR_EMBEDDING_OWNED_TABLES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -45,16 +46,17 @@ class OwnedTables final : public TouchedRows<T> {
 
   // Folds the nodes of each owned key along the leaf tree in place, adds l2 * w, and adds the
   // squares to the sums (ShardedEmbedding::RouteGradients). If sum_keys is not null, it is called
-  // for keys just before they are folded; REQUIRES: route.alone().
+  // for keys just before they are folded; REQUIRES: route.alone(). Sets squares[j], unless it is
+  // null, to the sum of squares of owned key j's gradient.
   void FinishGradients(const IdRoute& route, T* const* rows, const SumKeys& sum_keys, T* gradients,
-                       ExactSum* squared_norm, ExactSum* squared_weights);
+                       double* squares, ExactSum* squared_norm, ExactSum* squared_weights);
 
   bool adds_l2() const { return optimizer_.l2 != 0; }
 
   // Takes the optimizer's step on the rows of the owned keys; with dense-equivalent Adam, on every
-  // row.
-  void Update(const IdRoute& route, T* const* rows, const T* gradients, double scale,
-              double learning_rate, int64_t step);
+  // row. squares: of FinishGradients, which row-wise Adagrad alone reads.
+  void Update(const IdRoute& route, T* const* rows, const T* gradients, const double* squares,
+              double scale, double learning_rate, int64_t step);
 
   // See ShardedEmbedding.
   void AddToDigest(Digest* digest) const;
@@ -133,6 +135,7 @@ class OwnedTables final : public TouchedRows<T> {
 
   T InitialSlot() const;
   bool dense() const { return optimizer_.rule.kind == OptimizerKind::kDenseAdam; }
+  bool every_row_has_gradient() const { return dense() && optimizer_.l2 > 0; }
   int64_t Slots(int64_t table) const {
     return SlotElements(optimizer_.rule.kind, layout_->width(table));
   }
@@ -157,18 +160,27 @@ class OwnedTables final : public TouchedRows<T> {
   std::vector<int64_t> Count(RowSet set, int table) const;
   void Visit(RowSet set, int table, const Range& partitions,
              const std::function<void(std::span<const int64_t>, const T* const*)>& fn) const;
-  void AddSquares(int64_t table, int64_t key, const T* gradient, const T* weights,
-                  SquaredSums* sums) const;
+  // Adds the squares of up to kGrain rows, of weights unless they are null; sets squares[i], unless
+  // it is null, to those of gradients[i].
+  void AddSquares(int64_t table, std::span<const int64_t> keys, const T* const* gradients,
+                  const T* const* weights, double* squares, SquaredSums* sums) const;
+  // known: untouched_ is used, from which what the rows would have added is taken.
   void FoldTouched(const IdRoute& route, T* const* rows, const SumKeys& sum_keys, T* gradients,
-                   std::vector<SquaredSums>* sums) const;
+                   double* squares, bool known, std::vector<SquaredSums>* sums) const;
   void FoldKeys(const IdRoute& route, T* const* rows, int64_t table, const Range& keys,
-                T* gradients, SquaredSums* sums) const;
-  void AddUntouched(const IdRoute& route, std::vector<SquaredSums>* sums);
+                T* gradients, double* squares, bool known, SquaredSums* sums) const;
+  // Adds to the sums, or takes from them, what up to kGrain rows add when no batch touches them;
+  // what is taken leaves the sum of weights alone. scratch: room for their gradients.
+  enum class Sign { kPlus, kMinus };
+  void AddUntouched(int64_t table, std::span<const int64_t> keys, const T* const* rows, Sign sign,
+                    T* scratch, SquaredSums* sums) const;
+  // next: by thread, where every row has a gradient what the new weights add to untouched_.
   template <typename Rule>
   void UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows, const T* gradients,
-                     T scale, int64_t step);
+                     const double* squares, T scale, int64_t step, std::vector<SquaredSums>* next);
   template <typename Rule>
-  void UpdateUntouched(const Rule& rule, const IdRoute& route, T scale);
+  void UpdateUntouched(const Rule& rule, const IdRoute& route, T scale,
+                       std::vector<SquaredSums>* next);
 
   // Calls work(table, begin, end) for ranges that cover the owned keys [keys.begin, keys.end).
   template <typename Work>
@@ -176,8 +188,8 @@ class OwnedTables final : public TouchedRows<T> {
   // Calls work(thread, table, begin, end) for ranges that cover the owned keys.
   template <typename Work>
   void ForOwnedKeys(const IdRoute& route, const Work& work) const;
-  // Calls work(thread, table, keys, rows, gradient) for blocks of the rows that no owned key names.
-  // gradient has room for the widest row.
+  // Calls work(thread, table, keys, rows, scratch) for blocks of up to kGrain rows that no owned
+  // key names. scratch has room for as many of the widest rows.
   template <typename Work>
   void ForUntouchedRows(const IdRoute& route, const Work& work);
 
@@ -194,6 +206,11 @@ class OwnedTables final : public TouchedRows<T> {
   std::vector<uint64_t> names_;   // name hashes of the tables' records in the digest
 
   std::vector<RowStore<T>> stores_;  // by table
+
+  // Where every row has a gradient: the sums of the next step if it touched no row. They are made
+  // while rows are updated, and are exact, so that rows can be taken from them.
+  SquaredSums untouched_;
+  std::atomic<bool> untouched_known_ = false;  // threads set rows together
   Unpublished unpublished_;
 };
 

@@ -5,11 +5,14 @@
 
 namespace elastor {
 
-// Brings a row that will be read or written soon into the cache.
-template <typename T>
+// Brings a row that will be read soon into the cache; or also written, by this core alone.
+enum class RowUse { kRead, kWrite };
+template <RowUse kUse = RowUse::kRead, typename T>
 inline void PrefetchRow(const T* row, int64_t elements) {
   constexpr int64_t kLineElements = 64 / sizeof(T);
-  for (int64_t i = 0; i < elements; i += kLineElements) __builtin_prefetch(row + i, 1);
+  for (int64_t i = 0; i < elements; i += kLineElements) {
+    __builtin_prefetch(row + i, kUse == RowUse::kWrite ? 1 : 0);
+  }
 }
 
 // y += x.

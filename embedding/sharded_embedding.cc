@@ -49,6 +49,8 @@ struct ShardedEmbedding<T>::Routing::State {
   GrowBuffer<const T*> rows_of_ids;  // by unique id
   GrowBuffer<T> gradients;           // GradientPlaces::exchange, then those of bags: [row][feature]
 
+  GrowBuffer<double> squares;  // of gradients, by owned key; with row-wise Adagrad
+
   T* bag_gradients() { return gradients.data() + route.bag_gradients(); }
 
   void CheckReadyForGradients() const {
@@ -280,10 +282,12 @@ Status ShardedEmbedding<T>::RouteGradients(int64_t global_rows, Routing* routing
       }
     }
   };
+  const bool keep_squares = impl_->tables.kind() == OptimizerKind::kRowWiseAdagrad;
+  double* const squares = keep_squares ? state->squares.Resize(route.owned_size()) : nullptr;
   // With one rank the sums are used while they are in the cache.
   if (!route.alone()) ELASTOR_RETURN_IF_ERROR(impl_->SendGradients(state, sum_keys));
   impl_->tables.FinishGradients(route, state->owned_rows.data(), route.alone() ? sum_keys : nullptr,
-                                gradients, squared_norm, squared_weights);
+                                gradients, squares, squared_norm, squared_weights);
   state->stage = Stage::kGradients;
   return OkStatus();
 }
@@ -293,8 +297,8 @@ void ShardedEmbedding<T>::Update(double scale, double learning_rate, int64_t ste
                                  Routing* routing) {
   auto* state = routing->state_.get();
   CHECK(state->stage == Stage::kGradients) << "Update without RouteGradients";
-  impl_->tables.Update(state->route, state->owned_rows.data(), state->gradients.data(), scale,
-                       learning_rate, step);
+  impl_->tables.Update(state->route, state->owned_rows.data(), state->gradients.data(),
+                       state->squares.data(), scale, learning_rate, step);
   state->stage = Stage::kNone;
 }
 

@@ -8,14 +8,16 @@
 namespace elastor {
 
 // Address space that reads as zero and takes memory only where it is written. It is taken in pages
-// of 4 KiB or, up to 256 MiB in all, in pages of 2 MiB if the system grants them (random rows then
-// miss the TLB far less).
+// of 2 MiB if the system grants them (random rows then miss the TLB far less). Arrays of more than
+// 256 MiB that are written here and there have pages of 4 KiB.
 class ZeroPages {
  public:
+  enum class Use { kHereAndThere, kFromTheBegin };
+
   ZeroPages() = default;
   // Ends the process naming `what` and the size when the system refuses the address space
   // (core/base/exhausted.h).
-  ZeroPages(int64_t bytes, std::string_view what);
+  ZeroPages(int64_t bytes, std::string_view what, Use use = Use::kHereAndThere);
   ~ZeroPages();
   ZeroPages(ZeroPages&& other) noexcept;
   ZeroPages& operator=(ZeroPages&& other) noexcept;

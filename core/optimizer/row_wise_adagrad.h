@@ -35,7 +35,13 @@ struct RowWiseAdagrad {
 
   void operator()(int64_t width, T scale, const T* __restrict gradient, T* __restrict w,
                   T* __restrict slots) const {
-    const T rate = Rate(width, scale, SumOfSquares(gradient, width), &slots[0]);
+    Row(width, scale, SumOfSquares(gradient, width), gradient, w, slots);
+  }
+
+  // Does the same. sum_of_squares: the gradient's.
+  void Row(int64_t width, T scale, double sum_of_squares, const T* __restrict gradient,
+           T* __restrict w, T* __restrict slots) const {
+    const T rate = Rate(width, scale, sum_of_squares, &slots[0]);
     for (int64_t i = 0; i < width; ++i) {
       Element(rate, CanonicalProduct(scale, gradient[i]), &w[i]);
     }

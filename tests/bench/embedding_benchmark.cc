@@ -29,6 +29,7 @@ DEFINE_int64(rows, 77'000, "rows of each table");
 DEFINE_int64(width, 20, "elements of a row");
 DEFINE_int64(pooling, 1, "ids of a bag, which are added up");
 DEFINE_string(optimizer, "sgd,adagrad,row_wise_adagrad,lazy_adam,dense_adam", "those measured");
+DEFINE_double(l2, 0, "lambda of L2");
 DEFINE_double(zipf_exponent, 1.05, "id i has weight 1 / (i + 1)^exponent; 0: all alike");
 DEFINE_int64(batch_size, 4096, "samples in a batch");
 DEFINE_int64(leaves, 16, "virtual shards");
@@ -105,6 +106,7 @@ ShardedEmbedding<float>::Options MakeOptions(OptimizerKind kind) {
     options.fields.push_back({std::to_string(f), static_cast<int>(f), Pooling::kSum});
   }
   options.optimizer.rule.kind = kind;
+  options.optimizer.l2 = FLAGS_l2;
   options.leaves = FLAGS_leaves;
   return options;
 }

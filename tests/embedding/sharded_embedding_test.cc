@@ -402,6 +402,40 @@ TEST(ShardedEmbedding, RowsMoveBetweenLayouts) {
   }
 }
 
+// With dense-equivalent Adam and L2 a step's sums are made while the step before updates the rows.
+TEST(ShardedEmbedding, NormsFollowRowsThatWereSet) {
+  const ShardPlan plan = MakePlan(PlanKind::kRowWise, 1);
+  auto self = MakeSelfCommunicator();
+  ThreadPool pool(1);
+  using Embedding = ShardedEmbedding<float>;
+  const Embedding::Options options = {Tables(), Fields(),
+                                      Optimizer(OptimizerKind::kDenseAdam, 0.01), kSeed, 1};
+  const SparseBatch batch = RankBatch(MakeBatch(20, 3, Bags::kMultiHot), 0, 1, 1);
+  const auto step = [&](Embedding* embedding) {
+    auto routing = embedding->MakeRouting();
+    const int64_t features = embedding->output_features();
+    std::vector<float> gradient(PanelElements(batch.rows, features), 1.0f);
+    ExactSum norm, weights;
+    CHECK(embedding->RouteIds(batch, routing.get()).ok());
+    CHECK(embedding->Lookup(Embedding::Purpose::kTrain, routing.get()).ok());
+    embedding->TakeGradients(0, {gradient.data(), batch.rows, features, PanelStride(features)},
+                             routing.get());
+    CHECK(embedding->RouteGradients(batch.rows, routing.get(), &norm, &weights).ok());
+    embedding->Update(kScale, kLearningRate, 1, routing.get());
+    return std::pair(norm.Value(), weights.Value());
+  };
+  const Embedding unchanged(options, &plan, self.get(), &pool);
+  Embedding embedding(options, &plan, self.get(), &pool);
+  const auto first = step(&embedding);
+  EXPECT_NE(step(&embedding), first);
+  unchanged.ForEachRow([&](int table, int64_t key, const float* weights, const float* slots) {
+    embedding.SetRow(table, key, weights, slots);
+  });
+  EXPECT_EQ(step(&embedding), first);
+  embedding.ForgetRows();
+  EXPECT_EQ(step(&embedding), first);
+}
+
 // ---- Rules of keyed tables
 
 // What is left of a stream of keys by the rules' definition, key by key. Scores are those of the
