@@ -37,7 +37,6 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
       << "dense-equivalent Adam touches every row at every step";
   for (int64_t t = 0; t < layout->tables(); ++t) {
     has_keyed_ |= keyed(t);
-    created_.push_back(0);
     CHECK(!keyed(t) || !dense()) << layout->table(t).name << ": no rows but those that occurred";
     names_.push_back(Digest::NameSeed("embedding/" + layout->table(t).name));
     stores_.emplace_back(
@@ -46,6 +45,22 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
         track_touched_ ? RowStore<T>::NewRows::kTouched : RowStore<T>::NewRows::kUntouched);
     if (dense()) CreateAllRows(t);
   }
+  met_.resize(stores_.size());
+  admissions_.resize(stores_.size());
+  for (int64_t t = 0; t < layout->tables(); ++t) {
+    if (layout->table(t).rules.admits()) MakeAdmission(t);
+  }
+}
+
+template <typename T>
+void OwnedTables<T>::MakeAdmission(int64_t table) {
+  const int shared = layout_->Beside(table, TableRole::kShared);
+  int counts = layout_->Beside(table, TableRole::kCounts);
+  if (counts < 0) counts = layout_->Beside(table, TableRole::kSketch);
+  CHECK_GE(counts, 0) << layout_->table(table).name << ": WithAdmission adds its counts";
+  admissions_[table] = std::make_unique<Admission<T>>(
+      layout_->table(table), &stores_[table], &stores_[counts],
+      shared < 0 ? nullptr : &stores_[shared], track_touched_, pool_->threads());
 }
 
 template <typename T>
@@ -94,6 +109,20 @@ void OwnedTables<T>::ForOwnedKeys(const IdRoute& route, const Work& work) const 
 
 template <typename T>
 template <typename Work>
+void OwnedTables<T>::ForOwnRows(int64_t table, T* const* rows, const Range& keys,
+                                const Work& work) const {
+  if (admissions_[table] == nullptr) return work(keys.begin, keys.end);
+  const auto owns = [&](int64_t j) { return stores_[table].Holds(rows[j]); };
+  for (int64_t begin = keys.begin; begin < keys.end;) {
+    int64_t end = begin;
+    while (end < keys.end && owns(end)) ++end;
+    if (begin < end) work(begin, end);
+    for (begin = end; begin < keys.end && !owns(begin);) ++begin;
+  }
+}
+
+template <typename T>
+template <typename Work>
 void OwnedTables<T>::ForUntouchedRows(const IdRoute& route, const Work& work) {
   const int64_t* keys = route.owned_keys();
   const auto mark_touched = [&](bool touched) {
@@ -124,11 +153,11 @@ void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
     keyed(t) ? stores_[t].Find(part, rows + begin) : stores_[t].FindOrCreate(part, rows + begin);
   });
   if (!has_keyed_) return;
+  std::vector<int64_t> missing(layout_->tables(), 0);
   for (int64_t t = 0; t < layout_->tables(); ++t) {
     const Range owned = route.OwnedOfTable(t);
-    created_[t] = 0;
     for (int64_t j = owned.begin; keyed(t) && j < owned.end; ++j) {
-      created_[t] += rows[j] == nullptr && HasPrimary(t, keys[j]) ? 1 : 0;
+      missing[t] += rows[j] == nullptr && HasPrimary(t, keys[j]) ? 1 : 0;
     }
   }
   // Threads share the partitions, each of which grows alone.
@@ -136,10 +165,39 @@ void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
     for (int64_t t = 0; t < layout_->tables(); ++t) {
       if (!keyed(t)) continue;
       const Range owned = route.OwnedOfTable(t);
-      stores_[t].CreateMissing({keys + owned.begin, keys + owned.end}, rows + owned.begin, thread,
-                               pool_->threads());
+      const std::span<const int64_t> own(keys + owned.begin, keys + owned.end);
+      if (admissions_[t] != nullptr) {
+        admissions_[t]->Serve(own, route.owned_counts() + owned.begin, thread, pool_->threads(),
+                              rows + owned.begin);
+      } else {
+        stores_[t].CreateMissing(own, rows + owned.begin, thread, pool_->threads());
+      }
     }
   });
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    if (keyed(t)) CountMet(route, t, missing[t]);
+  }
+}
+
+template <typename T>
+void OwnedTables<T>::CountMet(const IdRoute& route, int64_t table, int64_t missing) {
+  const Range owned = route.OwnedOfTable(table);
+  const bool whole = !plan_->replicated(static_cast<int>(table));
+  Met& met = met_[table] = {.created = missing};
+  for (int64_t j = owned.begin; j < owned.end; ++j) {
+    if (!whole && !HasPrimary(table, route.owned_keys()[j])) continue;
+    ++met.keys;
+    if (admissions_[table] != nullptr) met.occurrences += route.owned_counts()[j];
+  }
+  if (admissions_[table] == nullptr) return;
+  for (int part = 0; part < pool_->threads(); ++part) {
+    for (const auto& waiting : admissions_[table]->waiting(part)) {
+      if (!HasPrimaryOf(table, waiting.partition)) continue;
+      --met.keys;
+      --met.created;
+      met.unadmitted += route.owned_counts()[owned.begin + waiting.at];
+    }
+  }
 }
 
 template <typename T>
@@ -159,8 +217,13 @@ void OwnedTables<T>::FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>*
   int64_t elements = 0;
   for_missing([&](int64_t, int64_t, int64_t length) { elements += length; });
   T* row = forgotten->Resize(elements);
+  std::vector<const RowStore<T>*> shared;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    const int table = layout_->Beside(t, TableRole::kShared);
+    shared.push_back(table < 0 ? nullptr : &stores_[table]);
+  }
   for_missing([&](int64_t t, int64_t j, int64_t length) {
-    stores_[t].MakeInitial(keys[j], row);
+    MakeUnknown(layout_->table(t), length, stores_[t], shared[t], keys[j], row);
     rows[j] = row;
     row += length;
   });
@@ -174,6 +237,7 @@ void OwnedTables<T>::FinishGradients(const IdRoute& route, T* const* rows, const
                                      ExactSum* squared_weights) {
   std::vector<SquaredSums> sums(pool_->threads());
   FoldTouched(route, rows, sum_keys, gradients, &sums);
+  SumShared(route, gradients, &sums);
   // Without L2 the gradient of an untouched row is 0.
   if (dense() && optimizer_.l2 > 0) AddUntouched(route, &sums);
   for (const SquaredSums& part : sums) {
@@ -216,6 +280,7 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
                               T* gradients, SquaredSums* sums) const {
   const T l2 = static_cast<T>(optimizer_.l2);
   const int64_t width = layout_->width(t);
+  const bool admission = admissions_[t] != nullptr;
   for (int64_t j = keys.begin; j < keys.end; ++j) {
     const std::span<const IdRoute::Node> nodes = route.NodesOf(j);
     LeafStack<int64_t> stack;
@@ -226,6 +291,7 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
       folded[stack.Push(node.leaf)] = gradients + node.offset;
     }
     while (stack.MergesAtEnd()) add_last();
+    if (admission && !stores_[t].Holds(rows[j])) continue;
     T* __restrict g = gradients + nodes[0].offset;
     const T* __restrict w = rows[j];
     if (l2 != 0) {
@@ -233,6 +299,29 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
       for (int64_t i = 0; i < width; ++i) g[i] += CanonicalProduct(l2, w[i]);
     }
     AddSquares(t, route.owned_keys()[j], g, w, sums);
+  }
+}
+
+template <typename T>
+void OwnedTables<T>::SumShared(const IdRoute& route, const T* gradients,
+                               std::vector<SquaredSums>* sums) {
+  const T l2 = static_cast<T>(optimizer_.l2);
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    const int table = layout_->Beside(t, TableRole::kShared);
+    if (table < 0) continue;
+    const int64_t first = route.OwnedOfTable(t).begin;
+    pool_->Run([&](int thread) {
+      const auto gradient = [&](int64_t at) {
+        return gradients + route.NodesOf(first + at)[0].offset;
+      };
+      for (auto& shared : admissions_[t]->SumShared(thread, gradient)) {
+        T* const g = shared.gradient.data();
+        for (int64_t i = 0; l2 != 0 && i < layout_->width(t); ++i) {
+          g[i] += CanonicalProduct(l2, shared.row[i]);
+        }
+        AddSquares(table, shared.partition, g, shared.row, &(*sums)[thread]);
+      }
+    });
   }
 }
 
@@ -252,10 +341,11 @@ void OwnedTables<T>::AddUntouched(const IdRoute& route, std::vector<SquaredSums>
 
 template <typename T>
 void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradients, double scale,
-                            double learning_rate, int64_t step) {
+                            double learning_rate, int64_t step, int64_t event_time) {
   CHECK_GE(step, 1);
   WithRule<T>(optimizer_.rule, learning_rate, step, [&](const auto& rule) {
-    UpdateTouched(rule, route, rows, gradients, static_cast<T>(scale), step);
+    UpdateTouched(rule, route, rows, gradients, static_cast<T>(scale), step, event_time);
+    UpdateShared(rule, static_cast<T>(scale), step);
     if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale));
   });
 }
@@ -263,8 +353,8 @@ void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradi
 template <typename T>
 template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
-                                   const T* gradients, T scale, int64_t step) {
-  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+                                   const T* gradients, T scale, int64_t step, int64_t event_time) {
+  const auto update = [&](int64_t t, int64_t begin, int64_t end) {
     const std::span<const int64_t> keys(route.owned_keys() + begin, route.owned_keys() + end);
     if (keyed(t)) {
       const std::span<T* const> own(rows + begin, rows + end);
@@ -273,7 +363,7 @@ void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* co
       if (track_unpublished_) stores_[t].MarkRowsUnpublished(own);
       if (layout_->table(t).keeps_use) {
         stores_[t].UseRows(rules, own, rules.counts() ? route.owned_counts() + begin : nullptr,
-                           step);
+                           rules.Now(step, event_time));
       }
     } else {
       if (track_touched_) stores_[t].Touch(keys);
@@ -287,7 +377,28 @@ void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* co
       PrefetchRow(gradients + route.NodesOf(ahead)[0].offset, width);
       rule(width, scale, gradients + route.NodesOf(j)[0].offset, rows[j], rows[j] + width);
     }
+  };
+  ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
+    ForOwnRows(t, rows, {begin, end}, [&](int64_t first, int64_t last) { update(t, first, last); });
   });
+}
+
+template <typename T>
+template <typename Rule>
+void OwnedTables<T>::UpdateShared(const Rule& rule, T scale, int64_t step) {
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    if (admissions_[t] == nullptr) continue;
+    const int table = layout_->Beside(t, TableRole::kShared);
+    const int64_t width = layout_->width(t);
+    pool_->Run([&](int thread) {
+      admissions_[t]->UseCounts(thread, step);
+      if (table < 0) return;
+      for (const auto& shared : admissions_[t]->shared(thread)) {
+        if (track_touched_) stores_[table].Touch({&shared.partition, 1});
+        rule(width, scale, shared.gradient.data(), shared.row, shared.row + width);
+      }
+    });
+  }
 }
 
 template <typename T>
@@ -519,14 +630,6 @@ int64_t OwnedTables<T>::LiveRows(int table) const {
   int64_t rows = 0;
   for (int64_t p = 0; p < kPartitions; ++p) rows += HasPrimaryOf(table, p) ? counts[p] : 0;
   return rows;
-}
-
-template <typename T>
-int64_t OwnedTables<T>::PrimaryKeys(const IdRoute& route, int table) const {
-  const Range owned = route.OwnedOfTable(table);
-  if (!plan_->replicated(table)) return owned.size();
-  return std::count_if(route.owned_keys() + owned.begin, route.owned_keys() + owned.end,
-                       [&](int64_t key) { return HasPrimary(table, key); });
 }
 
 template <typename T>

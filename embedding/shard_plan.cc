@@ -60,8 +60,19 @@ StatusOr<ShardPlan> ShardPlan::Make(PlanKind kind, std::span<const TableSpec> ta
     plan.DealPartitions();
     if (kind == PlanKind::kAuto) plan.ReplicateSmallTables(budget_bytes);
   }
+  plan.PlaceBeside();
   ELASTOR_RETURN_IF_ERROR(plan.CheckBudget(budget_bytes));
   return plan;
+}
+
+void ShardPlan::PlaceBeside() {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const int beside = tables_[t].beside;
+    if (beside < 0) continue;
+    replicated_[t] = replicated_[beside];
+    std::copy_n(owners_.begin() + beside * kPartitions, kPartitions,
+                owners_.begin() + t * kPartitions);
+  }
 }
 
 void ShardPlan::DealPartitions() {
@@ -90,6 +101,7 @@ void ShardPlan::PlaceWholeTables() {
                    [this](size_t a, size_t b) { return BytesOf(a) > BytesOf(b); });
   std::vector<int64_t> load(ranks_, 0);
   for (size_t t : order) {
+    if (!tables_[t].looked_up()) continue;
     const auto least = std::min_element(load.begin(), load.end());
     AddSize(BytesOf(t), &*least);
     std::fill_n(owners_.begin() + t * kPartitions, kPartitions,
@@ -105,7 +117,9 @@ void ShardPlan::ReplicateSmallTables(int64_t budget_bytes) {
   });
   for (size_t t : order) {
     if (Elements(tables_[t]) > kReplicatedElements) break;
+    if (!tables_[t].looked_up()) continue;
     replicated_[t] = true;
+    PlaceBeside();
     if (!CheckBudget(budget_bytes).ok()) {
       replicated_[t] = false;
       break;

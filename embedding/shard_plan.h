@@ -64,6 +64,8 @@ class ShardPlan {
   void DealPartitions();
   void PlaceWholeTables();
   void ReplicateSmallTables(int64_t budget_bytes);
+  // Puts tables of other roles where those are that they serve.
+  void PlaceBeside();
   Status CheckBudget(int64_t budget_bytes) const;
   std::string PlacementOf(int table) const;
   int64_t BytesOf(size_t table) const;

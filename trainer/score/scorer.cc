@@ -10,6 +10,7 @@
 #include "collective/communicator.h"
 #include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
+#include "embedding/admission.h"
 #include "embedding/bag_pooling.h"
 #include "embedding/unique_ids.h"
 #include "trainer/checkpoint/digest_records.h"
@@ -27,6 +28,11 @@ std::vector<int32_t> AllPartitions() {
   std::vector<int32_t> partitions(kPartitions);
   std::iota(partitions.begin(), partitions.end(), 0);
   return partitions;
+}
+
+std::vector<TableSpec> WithoutCounts(std::vector<TableSpec> tables) {
+  std::erase_if(tables, [](const TableSpec& table) { return table.counts(); });
+  return tables;
 }
 
 Status CheckPrecision(const std::string& folder, const Experiment& experiment) {
@@ -51,10 +57,14 @@ Status ForEachPiece(const StoredCheckpoint& stored, ThreadPool* pool, const Use&
       const RowPiece* piece;
     };
     std::vector<Piece> pieces;
+    bool counts = false;  // which training alone reads; they stand behind all others
     for (size_t t = 0, of = 0; t < manifest.tables.size(); ++t) {
-      if (t > 0 && !manifest.tables[t].holds_deletions()) ++of;
+      if (!manifest.tables[t].holds_deletions()) {
+        if (t > 0) ++of;
+        counts = manifest.tables[t].counts;
+      }
       for (const RowPiece& piece : manifest.embedding[f].pieces[t]) {
-        pieces.push_back({t, of, &piece});
+        if (!counts) pieces.push_back({t, of, &piece});
       }
     }
     std::atomic<size_t> next = 0;
@@ -147,7 +157,7 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
 Scorer::Body::Body(const ModelDescription& model, ResolvedModel resolved)
     : task(resolved.task),
       graph(std::move(resolved.graph)),
-      layout(std::move(resolved.tables), std::move(resolved.fields)) {
+      layout(WithoutCounts(std::move(resolved.tables)), std::move(resolved.fields)) {
   for (int64_t t = 0; t < layout.tables(); ++t) {
     stores.emplace_back(
         layout.table(t), /*slots=*/0, AllPartitions(),
@@ -184,7 +194,8 @@ Status Scorer::LoadDense(const StoredCheckpoint& stored, ThreadPool* pool) {
 Status Scorer::CheckTables(const StoredCheckpoint& stored) const {
   const Manifest& manifest = stored.manifest();
   const EmbeddingLayout& layout = body_->layout;
-  const std::vector<StoredTable> tables = manifest.tables_of_rows();
+  std::vector<StoredTable> tables = manifest.tables_of_rows();
+  std::erase_if(tables, [](const StoredTable& table) { return table.counts; });
   for (size_t t = 0; t < tables.size(); ++t) {
     const StoredTable& table = tables[t];
     const bool known = t < body_->stores.size() && layout.table(t).name == table.name &&
@@ -405,9 +416,11 @@ Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) c
   float* made = worker->forgotten.data();
   for (int64_t t = 0; missing > 0 && t < layout.tables(); ++t) {
     const Range range = ids.OfTable(t);
+    const int shared = layout.Beside(t, TableRole::kShared);
     for (int64_t u = range.begin; u < range.end; ++u) {
       if (rows_of_ids[u] != nullptr) continue;
-      body_->stores[t].MakeInitial(ids.keys()[u], made);
+      MakeUnknown(layout.table(t), layout.width(t), body_->stores[t],
+                  shared < 0 ? nullptr : &body_->stores[shared], ids.keys()[u], made);
       rows_of_ids[u] = made;
       made += widest;
     }
