@@ -257,7 +257,7 @@ class Halving {
       values.clear();
       for (const std::vector<std::string>& each : candidates_) values.push_back(each[k]);
       std::ranges::sort(values, {}, Number);
-      values.erase(std::ranges::unique(values).begin(), values.end());
+      values.erase(std::unique(values.begin(), values.end()), values.end());
       if (values.size() < kFewest) tried_[k].extensions = 0;
     }
     return OkStatus();

@@ -104,7 +104,7 @@ void NameSettings(const std::vector<std::vector<std::string>>& labels,
   }
   std::vector<std::string>& joined = candidates.emplace_back();
   for (std::vector<std::string> each : labels) {
-    each.erase(std::ranges::unique(each).begin(), each.end());
+    each.erase(std::unique(each.begin(), each.end()), each.end());
     joined.push_back(Join(each, ", "));
   }
   std::set<std::string> series;

@@ -147,7 +147,7 @@ template <typename T>
 void PrintGatedNetwork(Precision precision, const char* precision_name) {
   Stream stream;
   const GatedNetwork network = {.tokens = 15, .width = 26, .hidden = 78, .precision = precision};
-  const auto [tokens, width, hidden, activation, _] = network;
+  const int64_t tokens = network.tokens, width = network.width, hidden = network.hidden;
   if (!FitsMultiprocessor(network)) {
     std::printf("gated_network.%s=by_products\n", precision_name);
     return;

@@ -142,13 +142,13 @@ void AddTokenForward(Buffers& b, std::vector<Kernel>& kernels) {
   for (const auto& [name, activation] : {std::pair{"up_156x26_gelu", Activation::kGelu},
                                          {"up_156x26_relu", Activation::kRelu},
                                          {"up_156x26_swish", Activation::kSwish}}) {
-    kernels.push_back({name, kTokens * ProductFlops(2 * kHidden, kWidth), [=, &b] {
-                         for (int64_t t = 0; t < kTokens; ++t) {
-                           GatedUpProjection<float>((*up)[t], b.x.Token(t), nullptr, nullptr,
-                                                    activation, b.h.Token(t), b.first.Token(t),
-                                                    b.second.Token(t));
-                         }
-                       }});
+    kernels.push_back(
+        {name, kTokens * ProductFlops(2 * kHidden, kWidth), [=, &b, activation = activation] {
+           for (int64_t t = 0; t < kTokens; ++t) {
+             GatedUpProjection<float>((*up)[t], b.x.Token(t), nullptr, nullptr, activation,
+                                      b.h.Token(t), b.first.Token(t), b.second.Token(t));
+           }
+         }});
   }
   kernels.push_back({"down_26x104", kTokens * ProductFlops(kWidth, kHidden + kWidth),
                      [w = TokenWeights(kWidth, kHidden + kWidth), &b] {

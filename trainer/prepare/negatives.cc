@@ -332,8 +332,8 @@ class Drawer {
   Status End(const Visit& visit) {
     // Of an item, the earliest split stays.
     std::ranges::sort(own_);
-    const auto same = std::ranges::unique(own_, {}, &std::pair<uint32_t, uint32_t>::first);
-    own_.erase(same.begin(), own_.end());
+    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+    own_.erase(std::unique(own_.begin(), own_.end(), same), own_.end());
     for (uint32_t split = 0; split < 3; ++split) {
       if (std::ranges::find(rows_, split, &Row::split) == rows_.end()) continue;
       LeaveOut(split);

@@ -74,7 +74,7 @@ void NumberValues(const PreparePlan& plan, const PreparePlan::IdColumn& column,
     const int64_t first = std::find(codes, codes + chunk.rows, 0) == codes + chunk.rows;
     std::vector<uint32_t> number_of;
     number_all(
-        std::ssize(ids) - first, [&](int64_t i) { return ids[i + first]; }, &number_of);
+        std::ssize(ids) - first, [&, &ids = ids](int64_t i) { return ids[i + first]; }, &number_of);
     numbers->resize(chunk.rows);
     for (int64_t i = 0; i < chunk.rows; ++i) (*numbers)[i] = number_of[codes[i] - first];
     return;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 #include "core/base/file.h"
@@ -78,8 +77,8 @@ StatusOr<std::shared_ptr<LiveModel>> LiveModel::Open(const std::string& folder) 
     }
     if (published.bases.empty()) return OpenVersion(folder, 0);
     Status failed;  // of the newest base
-    for (const int64_t number : std::ranges::reverse_view(published.bases)) {
-      auto model = OpenVersion(folder + "/" + PublishedBaseName(number), number);
+    for (auto base = published.bases.rbegin(); base != published.bases.rend(); ++base) {
+      auto model = OpenVersion(folder + "/" + PublishedBaseName(*base), *base);
       if (model.ok()) {
         // What cannot be taken behind it, the next update tells.
         static_cast<void>((*model)->Update(folder));
@@ -197,9 +196,9 @@ Status LiveModel::TakeNew(const std::string& folder) {
     if (published.deltas.contains(here + 1)) {
       taken = TakeDelta(folder + "/" + PublishedDeltaName(here + 1));
     }
-    for (const int64_t base : std::ranges::reverse_view(published.bases)) {
-      if (taken.ok() || base <= here) break;
-      taken = TakeBase(folder + "/" + PublishedBaseName(base), base);
+    for (auto base = published.bases.rbegin(); base != published.bases.rend(); ++base) {
+      if (taken.ok() || *base <= here) break;
+      taken = TakeBase(folder + "/" + PublishedBaseName(*base), *base);
     }
     if (taken.ok()) {
       again = false;

@@ -189,8 +189,12 @@ TEST_F(BFloat16Test, EpilogueViewsOfLaterPanels) {
 }
 
 TEST_F(BFloat16Test, GatedUpProjection) {
-  for (const auto& [rows, terms, width] :
-       {std::tuple{300, 26, 78}, {33, 5, 7}, {16, 1030, 4}, {1, 1, 1}}) {
+  struct Shape {
+    int rows, terms, width;
+  };
+  for (const Shape& shape :
+       {Shape{300, 26, 78}, Shape{33, 5, 7}, Shape{16, 1030, 4}, Shape{1, 1, 1}}) {
+    const int rows = shape.rows, terms = shape.terms, width = shape.width;
     PanelBuffer<float> x(rows, terms, 1);
     const std::vector<float> numbers = RandomNumbers<float>(2 * width * terms, 2);
     const std::vector<float> bias = RandomNumbers<float>(width, 3);

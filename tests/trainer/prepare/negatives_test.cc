@@ -211,8 +211,8 @@ TEST(NegativesTest, SameBytesForAnyThreadsMemoryAndFiles) {
 TEST(NegativesTest, DependOnNoLaterSplitAndOnNoPlaceInTheFile) {
   std::vector<Event> events = MakeEvents(3000);
   std::ranges::sort(events, {}, &Event::Key);
-  const auto same = std::ranges::unique(events, {}, &Event::Key);
-  events.erase(same.begin(), same.end());
+  const auto same = [](const Event& a, const Event& b) { return a.Key() == b.Key(); };
+  events.erase(std::unique(events.begin(), events.end(), same), events.end());
   std::ranges::stable_sort(events, {}, &Event::time);
   const std::vector<int> splits = SplitsByTime(events);
   const char* negatives = "negatives { of: 'item' user: 'user' by: UNIFORM }";
@@ -245,7 +245,7 @@ TEST(NegativesTest, DependOnNoLaterSplitAndOnNoPlaceInTheFile) {
 
   events = MakeEvents(3000);
   std::ranges::sort(events, {}, &Event::Key);
-  events.erase(std::ranges::unique(events, {}, &Event::Key).begin(), events.end());
+  events.erase(std::unique(events.begin(), events.end(), same), events.end());
   std::ranges::stable_sort(events, {}, &Event::time);
   for (size_t i = 0; i < events.size(); ++i) {
     if (splits[i] == 0) continue;

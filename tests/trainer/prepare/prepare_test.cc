@@ -321,7 +321,7 @@ TEST(PrepareTest, StandardisingIsRightForNumbersOfEverySize) {
       variance += (value - first - mean) * (value - first - mean) / count;
     }
     mean += first;
-    const bool equal = std::ranges::all_of(values, [&](double x) { return x == values[0]; });
+    const bool equal = std::ranges::count(values, values[0]) == std::ssize(values);
     const long double stddev = equal ? 1 : std::sqrt(variance);
     const auto dataset = OpenOrDie(options.output_dir);
     const DatasetInfo::Numeric& field = dataset->info().numeric[0];

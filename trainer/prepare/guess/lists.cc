@@ -295,7 +295,7 @@ std::string ItemDoubt(const SampleColumn& column, char separator) {
   std::string missing;
   for (const auto& [value, rows] : column.values) {
     size_t count = 0;
-    ForEachItem(value, separator, [&](std::string_view text) {
+    ForEachItem(value, separator, [&, rows = rows](std::string_view text) {
       const std::string item(TrimBlanks(text));
       if (++count == 2) seconds[item] += rows;
       const bool is_null = item.empty() || column.nulls.contains(item) || !LooksMissing(item);
