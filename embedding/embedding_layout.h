@@ -29,6 +29,14 @@ class EmbeddingLayout {
   // Returns the user error for an id of a field that is not below its table's rows.
   Status IdOutsideTable(int64_t field, int64_t id) const;
 
+  // Returns the table of a role that serves table t; -1: none.
+  int Beside(int64_t t, TableRole role) const {
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      if (tables_[i].beside == t && tables_[i].role == role) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
   // Returns the fields that look up table t, ascending, and a field's place among the fields of its
   // table.
   const std::vector<int64_t>& fields_of_table(int64_t t) const { return fields_of_table_[t]; }

@@ -107,9 +107,17 @@ class EmbeddingState {
     int64_t rows = 0;
     int64_t admitted = 0;  // rows that the step created
     int64_t evicted = 0;   // rows that the step removed
+    // With admission: occurrences of the step's batch, and those of keys without a row.
+    int64_t occurrences = 0;
+    int64_t unadmitted = 0;
   };
   // Returns the keyed tables, with no numbers before the first step.
   virtual std::vector<KeyedTable> keyed_tables() const { return {}; }
+
+  // Returns the clock of RowRules::by_time, after the last step: 0 if no table has it. Whoever goes
+  // on with a state sets what was returned then.
+  virtual int64_t event_time() const { return 0; }
+  virtual void set_event_time(int64_t /*seconds*/) {}
 
   virtual int64_t memory_bytes() const = 0;  // bytes of the rows and slots on this rank
 };

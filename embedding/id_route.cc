@@ -40,12 +40,14 @@ IdRoute::IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank,
     lists->begin.assign(ranks_ * layout->tables() + 1, 0);
   }
   owned_begin_.assign(layout->tables() + 1, 0);
+  for (int64_t t = 0; t < layout->tables(); ++t) has_times_ |= layout->table(t).rules.by_time();
 }
 
 Status IdRoute::Route(const SparseBatch& batch, Communicator* communicator, ThreadPool* pool) {
   CHECK_EQ(batch.first_leaf, owned_leaves_.begin);
   CHECK_EQ(static_cast<int64_t>(batch.leaf_offsets.size()), owned_leaves_.size() + 1);
   const Status mine = ids_.Build(batch, pool);
+  own_latest_ = batch.latest;
   MakeLists();
   MakeNodeMasks();
   const Status exchanged = ExchangeMessages(communicator, !mine.ok());
@@ -162,6 +164,7 @@ int64_t IdRoute::WriteMessages() {
     }
     int64_t* word = words_.data() + at;
     for (int64_t t = 0; t < layout_->tables(); ++t) *word++ = sent_.count(r, t);
+    if (has_times_) *word++ = own_latest_;
     const std::span<const uint32_t> list(sent_items_.data() + sent_.begin[r * sent_.tables],
                                          sent_.OfRank(r));
     for (uint32_t u : list) *word++ = ids_.keys()[u];
@@ -183,7 +186,7 @@ int64_t IdRoute::WriteMessages() {
 }
 
 int64_t IdRoute::MessageWords(const Lists& lists, int rank, bool has_masks) const {
-  int64_t words = layout_->tables() + lists.OfRank(rank) * (has_masks ? 2 : 1);
+  int64_t words = HeaderWords() + lists.OfRank(rank) * (has_masks ? 2 : 1);
   for (int64_t t = 0; t < layout_->tables(); ++t) {
     if (Counts(t)) words += CountWords(lists.count(rank, t));
   }
@@ -191,7 +194,7 @@ int64_t IdRoute::MessageWords(const Lists& lists, int rank, bool has_masks) cons
 }
 
 const int64_t* IdRoute::CountsFrom(int requester, int64_t table) const {
-  const int64_t* at = MessageFrom(requester) + layout_->tables() +
+  const int64_t* at = MessageFrom(requester) + HeaderWords() +
                       received_.OfRank(requester) * (HasMasks(requester) ? 2 : 1);
   for (int64_t t = 0; t < table; ++t) {
     if (Counts(t)) at += CountWords(received_.count(requester, t));
@@ -202,7 +205,9 @@ const int64_t* IdRoute::CountsFrom(int requester, int64_t table) const {
 void IdRoute::ReadLists() {
   const int64_t tables = layout_->tables();
   int64_t total = 0;
+  latest_ = 0;
   for (int requester = 0; requester < ranks_; ++requester) {
+    if (has_times_) latest_ = std::max(latest_, MessageFrom(requester)[tables]);
     for (int64_t t = 0; t < tables; ++t) {
       received_.begin[requester * tables + t] = total;
       total += MessageFrom(requester)[t];
@@ -227,7 +232,7 @@ void IdRoute::NumberOwnedKeys() {
     for (int requester = 0; requester < ranks_; ++requester) {
       const int64_t begin = received_.begin[requester * tables + t];
       const int64_t in_list = begin - received_.begin[requester * tables];
-      const int64_t* keys = MessageFrom(requester) + tables + in_list;
+      const int64_t* keys = MessageFrom(requester) + HeaderWords() + in_list;
       uint32_t* number = received_items_.data() + begin;
       const int64_t count = received_.count(requester, t);
       if (ranks_ == 1) {  // one list: its keys are different already
@@ -301,7 +306,7 @@ uint64_t IdRoute::MaskOf(int requester, int64_t i) const {
   if (!HasMasks(requester)) return 1;
   const int64_t in_list = i - received_.begin[requester * received_.tables];
   const int64_t keys = received_.OfRank(requester);
-  return static_cast<uint64_t>(MessageFrom(requester)[received_.tables + keys + in_list]);
+  return static_cast<uint64_t>(MessageFrom(requester)[HeaderWords() + keys + in_list]);
 }
 
 void IdRoute::PlaceSentGradients() {

@@ -28,9 +28,10 @@ namespace elastor {
 // the order first seen in the requester's batch. Keys of replicated tables are on the lists to all
 // ranks.
 //
-// The message: words [keys per table][keys][when the requester's leaves are several canonical
-// nodes: per key a bit mask of the nodes in which it occurs][for every table whose rules count: the
-// occurrences of each key in the requester's batch, in 32 bits, two a word].
+// The message: words [keys per table][if a table needs times: the largest of the batch][keys][when
+// the requester's leaves are several canonical nodes: per key a bit mask of the nodes in which it
+// occurs][for every table whose rules count: the occurrences of each key in the requester's batch,
+// in 32 bits, two a word].
 //
 // A rank's own list is kept and never goes through the communicator. Where vectors lie:
 // exchange_places.h.
@@ -77,6 +78,8 @@ class IdRoute {
   const int64_t* owned_keys() const { return owned_keys_.data(); }
   // The occurrences of owned keys in the whole batch, of tables whose rules count.
   const uint32_t* owned_counts() const { return owned_counts_.data(); }
+  // Returns the largest TIME in the whole batch; 0 unless a table needs it (RowRules::by_time).
+  int64_t latest() const { return latest_; }
   // Returns the numbers of the keys of `table` on the list from `requester`.
   std::span<const uint32_t> Received(int requester, int64_t table) const {
     return received_.OfTable(requester, table, received_items_.data());
@@ -134,6 +137,8 @@ class IdRoute {
   uint64_t MaskOf(int requester, int64_t i) const;
   bool HasMasks(int requester) const { return canonical_nodes_[requester].size() > 1; }
   bool Counts(int64_t table) const { return layout_->table(table).rules.counts(); }
+  // Returns the words of a message in front of its keys.
+  int64_t HeaderWords() const { return layout_->tables() + (has_times_ ? 1 : 0); }
   static int64_t CountWords(int64_t keys) { return (keys + 1) / 2; }
   // Returns where the counts of `table` begin in the message from `requester`.
   const int64_t* CountsFrom(int requester, int64_t table) const;
@@ -145,9 +150,12 @@ class IdRoute {
   int ranks_;
   Range owned_leaves_;
   bool adds_to_gradients_;
+  bool has_times_ = false;
   std::vector<std::vector<Range>> canonical_nodes_;  // by rank
 
   UniqueIds ids_;
+  int64_t own_latest_ = 0;
+  int64_t latest_ = 0;
   Lists sent_;
   GrowBuffer<uint32_t> sent_items_;
   GrowBuffer<int32_t> owner_of_;  // by unique id

@@ -39,7 +39,6 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
       << "dense-equivalent Adam touches every row at every step";
   for (int64_t t = 0; t < layout->tables(); ++t) {
     has_keyed_ |= keyed(t);
-    created_.push_back(0);
     CHECK(!keyed(t) || !dense()) << layout->table(t).name << ": no rows but those that occurred";
     names_.push_back(Digest::NameSeed("embedding/" + layout->table(t).name));
     stores_.emplace_back(
@@ -48,6 +47,22 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
         track_touched_ ? RowStore<T>::NewRows::kTouched : RowStore<T>::NewRows::kUntouched);
     if (dense()) CreateAllRows(t);
   }
+  met_.resize(stores_.size());
+  admissions_.resize(stores_.size());
+  for (int64_t t = 0; t < layout->tables(); ++t) {
+    if (layout->table(t).rules.admits()) MakeAdmission(t);
+  }
+}
+
+template <typename T>
+void OwnedTables<T>::MakeAdmission(int64_t table) {
+  const int shared = layout_->Beside(table, TableRole::kShared);
+  int counts = layout_->Beside(table, TableRole::kCounts);
+  if (counts < 0) counts = layout_->Beside(table, TableRole::kSketch);
+  CHECK_GE(counts, 0) << layout_->table(table).name << ": WithAdmission adds its counts";
+  admissions_[table] = std::make_unique<Admission<T>>(
+      layout_->table(table), &stores_[table], &stores_[counts],
+      shared < 0 ? nullptr : &stores_[shared], track_touched_, pool_->threads());
 }
 
 template <typename T>
@@ -96,6 +111,20 @@ void OwnedTables<T>::ForOwnedKeys(const IdRoute& route, const Work& work) const 
 
 template <typename T>
 template <typename Work>
+void OwnedTables<T>::ForOwnRows(int64_t table, T* const* rows, const Range& keys,
+                                const Work& work) const {
+  if (admissions_[table] == nullptr) return work(keys.begin, keys.end);
+  const auto owns = [&](int64_t j) { return stores_[table].Holds(rows[j]); };
+  for (int64_t begin = keys.begin; begin < keys.end;) {
+    int64_t end = begin;
+    while (end < keys.end && owns(end)) ++end;
+    if (begin < end) work(begin, end);
+    for (begin = end; begin < keys.end && !owns(begin);) ++begin;
+  }
+}
+
+template <typename T>
+template <typename Work>
 void OwnedTables<T>::ForUntouchedRows(const IdRoute& route, const Work& work) {
   const int64_t* keys = route.owned_keys();
   const auto mark_touched = [&](bool touched) {
@@ -130,11 +159,11 @@ void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
     keyed(t) ? stores_[t].Find(part, rows + begin) : stores_[t].FindOrCreate(part, rows + begin);
   });
   if (!has_keyed_) return;
+  std::vector<int64_t> missing(layout_->tables(), 0);
   for (int64_t t = 0; t < layout_->tables(); ++t) {
     const Range owned = route.OwnedOfTable(t);
-    created_[t] = 0;
     for (int64_t j = owned.begin; keyed(t) && j < owned.end; ++j) {
-      created_[t] += rows[j] == nullptr && HasPrimary(t, keys[j]) ? 1 : 0;
+      missing[t] += rows[j] == nullptr && HasPrimary(t, keys[j]) ? 1 : 0;
     }
   }
   // Threads share the partitions, each of which grows alone.
@@ -142,10 +171,39 @@ void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
     for (int64_t t = 0; t < layout_->tables(); ++t) {
       if (!keyed(t)) continue;
       const Range owned = route.OwnedOfTable(t);
-      stores_[t].CreateMissing({keys + owned.begin, keys + owned.end}, rows + owned.begin, thread,
-                               pool_->threads());
+      const std::span<const int64_t> own(keys + owned.begin, keys + owned.end);
+      if (admissions_[t] != nullptr) {
+        admissions_[t]->Serve(own, route.owned_counts() + owned.begin, thread, pool_->threads(),
+                              rows + owned.begin);
+      } else {
+        stores_[t].CreateMissing(own, rows + owned.begin, thread, pool_->threads());
+      }
     }
   });
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    if (keyed(t)) CountMet(route, t, missing[t]);
+  }
+}
+
+template <typename T>
+void OwnedTables<T>::CountMet(const IdRoute& route, int64_t table, int64_t missing) {
+  const Range owned = route.OwnedOfTable(table);
+  const bool whole = !plan_->replicated(static_cast<int>(table));
+  Met& met = met_[table] = {.created = missing};
+  for (int64_t j = owned.begin; j < owned.end; ++j) {
+    if (!whole && !HasPrimary(table, route.owned_keys()[j])) continue;
+    ++met.keys;
+    if (admissions_[table] != nullptr) met.occurrences += route.owned_counts()[j];
+  }
+  if (admissions_[table] == nullptr) return;
+  for (int part = 0; part < pool_->threads(); ++part) {
+    for (const auto& waiting : admissions_[table]->waiting(part)) {
+      if (!HasPrimaryOf(table, waiting.partition)) continue;
+      --met.keys;
+      --met.created;
+      met.unadmitted += route.owned_counts()[owned.begin + waiting.at];
+    }
+  }
 }
 
 template <typename T>
@@ -165,8 +223,13 @@ void OwnedTables<T>::FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>*
   int64_t elements = 0;
   for_missing([&](int64_t, int64_t, int64_t length) { elements += length; });
   T* row = forgotten->Resize(elements);
+  std::vector<const RowStore<T>*> shared;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    const int table = layout_->Beside(t, TableRole::kShared);
+    shared.push_back(table < 0 ? nullptr : &stores_[table]);
+  }
   for_missing([&](int64_t t, int64_t j, int64_t length) {
-    stores_[t].MakeInitial(keys[j], row);
+    MakeUnknown(layout_->table(t), length, stores_[t], shared[t], keys[j], row);
     rows[j] = row;
     row += length;
   });
@@ -182,6 +245,7 @@ void OwnedTables<T>::FinishGradients(const IdRoute& route, T* const* rows, const
   // Without L2 the gradient of an untouched row is 0.
   const bool known = untouched_known_ && untouched_.gradients.ok() && untouched_.weights.ok();
   FoldTouched(route, rows, sum_keys, gradients, squares, known, &sums);
+  SumShared(route, gradients, &sums);
   if (known) {
     sums.push_back(untouched_);
   } else if (every_row_has_gradient()) {
@@ -251,20 +315,48 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
     }
     while (stack.MergesAtEnd()) add_last();
     T* __restrict g = gradients + nodes[0].offset;
+    folds[j - keys.begin] = g;
+    if (admissions_[t] != nullptr && !stores_[t].Holds(rows[j])) continue;
     const T* __restrict w = rows[j];
     if (l2 != 0) {
       PrefetchRow(rows[std::min(j + kLookAhead, keys.end - 1)], width);
       for (int64_t i = 0; i < width; ++i) g[i] += CanonicalProduct(l2, w[i]);
     }
-    folds[j - keys.begin] = g;
   }
-  const std::span<const int64_t> own(route.owned_keys() + keys.begin,
-                                     route.owned_keys() + keys.end);
-  AddSquares(t, own, folds.data(), known ? nullptr : rows + keys.begin,
-             squares == nullptr ? nullptr : squares + keys.begin, sums);
-  if (!known) return;
-  std::vector<T> scratch(keys.size() * width);
-  AddUntouched(t, own, rows + keys.begin, Sign::kMinus, scratch.data(), sums);
+  ForOwnRows(t, rows, keys, [&](int64_t first, int64_t last) {
+    const std::span<const int64_t> own(route.owned_keys() + first, route.owned_keys() + last);
+    AddSquares(t, own, &folds[first - keys.begin], known ? nullptr : rows + first,
+               squares == nullptr ? nullptr : squares + first, sums);
+    if (!known) return;
+    std::vector<T> scratch(own.size() * width);
+    AddUntouched(t, own, rows + first, Sign::kMinus, scratch.data(), sums);
+  });
+}
+
+template <typename T>
+void OwnedTables<T>::SumShared(const IdRoute& route, const T* gradients,
+                               std::vector<SquaredSums>* sums) {
+  const T l2 = static_cast<T>(optimizer_.l2);
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    const int table = layout_->Beside(t, TableRole::kShared);
+    if (table < 0) continue;
+    const int64_t first = route.OwnedOfTable(t).begin;
+    pool_->Run([&](int thread) {
+      const auto gradient = [&](int64_t at) {
+        return gradients + route.NodesOf(first + at)[0].offset;
+      };
+      for (auto& shared : admissions_[t]->SumShared(thread, gradient)) {
+        T* const g = shared.gradient.data();
+        for (int64_t i = 0; l2 != 0 && i < layout_->width(t); ++i) {
+          g[i] += CanonicalProduct(l2, shared.row[i]);
+        }
+        const T* const fold = g;
+        const T* const row = shared.row;
+        AddSquares(table, {&shared.partition, 1}, &fold, &row, /*squares=*/nullptr,
+                   &(*sums)[thread]);
+      }
+    });
+  }
 }
 
 template <typename T>
@@ -294,12 +386,14 @@ void OwnedTables<T>::AddUntouched(int64_t table, std::span<const int64_t> keys,
 
 template <typename T>
 void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradients,
-                            const double* squares, double scale, double learning_rate,
-                            int64_t step) {
+                            const double* squares, double scale, double learning_rate, int64_t step,
+                            int64_t event_time) {
   CHECK_GE(step, 1);
   WithRule<T>(optimizer_.rule, learning_rate, step, [&](const auto& rule) {
     std::vector<SquaredSums> next(pool_->threads());
-    UpdateTouched(rule, route, rows, gradients, squares, static_cast<T>(scale), step, &next);
+    UpdateTouched(rule, route, rows, gradients, squares, static_cast<T>(scale), step, event_time,
+                  &next);
+    UpdateShared(rule, static_cast<T>(scale), step);
     if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale), &next);
     if (!every_row_has_gradient()) return;
     untouched_ = {};
@@ -315,8 +409,8 @@ template <typename T>
 template <typename Rule>
 void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows,
                                    const T* gradients, const double* squares, T scale, int64_t step,
-                                   std::vector<SquaredSums>* next) {
-  ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
+                                   int64_t event_time, std::vector<SquaredSums>* next) {
+  const auto update = [&](int thread, int64_t t, int64_t begin, int64_t end) {
     const std::span<const int64_t> keys(route.owned_keys() + begin, route.owned_keys() + end);
     if (keyed(t)) {
       const std::span<T* const> own(rows + begin, rows + end);
@@ -325,7 +419,7 @@ void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* co
       if (track_unpublished_) stores_[t].MarkRowsUnpublished(own);
       if (layout_->table(t).keeps_use) {
         stores_[t].UseRows(rules, own, rules.counts() ? route.owned_counts() + begin : nullptr,
-                           step);
+                           rules.Now(step, event_time));
       }
     } else {
       if (track_touched_) stores_[t].Touch(keys);
@@ -350,7 +444,29 @@ void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* co
       AddUntouched(t, keys.subspan(j - begin, std::min(kGrain, end - j)), rows + j, Sign::kPlus,
                    scratch.data(), &(*next)[thread]);
     }
+  };
+  ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
+    ForOwnRows(t, rows, {begin, end},
+               [&](int64_t first, int64_t last) { update(thread, t, first, last); });
   });
+}
+
+template <typename T>
+template <typename Rule>
+void OwnedTables<T>::UpdateShared(const Rule& rule, T scale, int64_t step) {
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    if (admissions_[t] == nullptr) continue;
+    const int table = layout_->Beside(t, TableRole::kShared);
+    const int64_t width = layout_->width(t);
+    pool_->Run([&](int thread) {
+      admissions_[t]->UseCounts(thread, step);
+      if (table < 0) return;
+      for (const auto& shared : admissions_[t]->shared(thread)) {
+        if (track_touched_) stores_[table].Touch({&shared.partition, 1});
+        rule(width, scale, shared.gradient.data(), shared.row, shared.row + width);
+      }
+    });
+  }
 }
 
 template <typename T>
@@ -588,14 +704,6 @@ int64_t OwnedTables<T>::LiveRows(int table) const {
   int64_t rows = 0;
   for (int64_t p = 0; p < kPartitions; ++p) rows += HasPrimaryOf(table, p) ? counts[p] : 0;
   return rows;
-}
-
-template <typename T>
-int64_t OwnedTables<T>::PrimaryKeys(const IdRoute& route, int table) const {
-  const Range owned = route.OwnedOfTable(table);
-  if (!plan_->replicated(table)) return owned.size();
-  return std::count_if(route.owned_keys() + owned.begin, route.owned_keys() + owned.end,
-                       [&](int64_t key) { return HasPrimary(table, key); });
 }
 
 template <typename T>

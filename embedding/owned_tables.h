@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
 #include "core/base/thread_pool.h"
+#include "embedding/admission.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/embedding_options.h"
 #include "embedding/embedding_state.h"
@@ -56,7 +58,7 @@ class OwnedTables final : public TouchedRows<T> {
   // Takes the optimizer's step on the rows of the owned keys; with dense-equivalent Adam, on every
   // row. squares: of FinishGradients, which row-wise Adagrad alone reads.
   void Update(const IdRoute& route, T* const* rows, const T* gradients, const double* squares,
-              double scale, double learning_rate, int64_t step);
+              double scale, double learning_rate, int64_t step, int64_t event_time);
 
   // See ShardedEmbedding.
   void AddToDigest(Digest* digest) const;
@@ -96,10 +98,16 @@ class OwnedTables final : public TouchedRows<T> {
   // ---- Rules of keyed tables.
   // Returns the rows of a keyed table whose primary replica this rank has.
   int64_t LiveRows(int table) const;
-  // Returns how many of those rows the last FindOrCreate created.
-  int64_t CreatedRows(int table) const { return created_[table]; }
-  // Returns how many of the owned keys of a table this rank has the primary replica of.
-  int64_t PrimaryKeys(const IdRoute& route, int table) const;
+  // What the last FindOrCreate met of a keyed table, in the partitions whose primary replica this
+  // rank has.
+  struct Met {
+    int64_t keys = 0;     // that have a row now
+    int64_t created = 0;  // of those, new ones
+    // With admission: occurrences of keys, and those of keys without a row.
+    int64_t occurrences = 0;
+    int64_t unadmitted = 0;
+  };
+  const Met& met(int table) const { return met_[table]; }
   // Calls fn(thread, key, score) for those rows, on all threads.
   void ForEachScore(int table,
                     const std::function<void(int thread, int64_t key, uint64_t score)>& fn) const;
@@ -137,7 +145,7 @@ class OwnedTables final : public TouchedRows<T> {
   bool dense() const { return optimizer_.rule.kind == OptimizerKind::kDenseAdam; }
   bool every_row_has_gradient() const { return dense() && optimizer_.l2 > 0; }
   int64_t Slots(int64_t table) const {
-    return SlotElements(optimizer_.rule.kind, layout_->width(table));
+    return RowShapeOf(layout_->table(table), optimizer_.rule.kind).slots;
   }
   // Returns whether this rank has the primary replica of a row that it stores.
   bool HasPrimary(int64_t table, int64_t key) const {
@@ -150,6 +158,16 @@ class OwnedTables final : public TouchedRows<T> {
   }
   bool keyed(int64_t table) const { return layout_->table(table).keyed; }
   void CreateAllRows(int64_t table);
+  void MakeAdmission(int64_t table);
+  // Counts what the lookup has met of a keyed table. missing: keys that had no row.
+  void CountMet(const IdRoute& route, int64_t table, int64_t missing);
+  // Adds up the gradients of shared rows, adds l2 * w, and adds the squares to the sums.
+  void SumShared(const IdRoute& route, const T* gradients, std::vector<SquaredSums>* sums);
+  template <typename Rule>
+  void UpdateShared(const Rule& rule, T scale, int64_t step);
+  // Calls work(begin, end) for runs of owned keys of a table that have rows of their own.
+  template <typename Work>
+  void ForOwnRows(int64_t table, T* const* rows, const Range& keys, const Work& work) const;
   // Calls fn(table, key, record) for the rows of a set whose primary replica this rank has, on all
   // threads, and adds the records to *digest.
   template <typename Fn>
@@ -177,7 +195,8 @@ class OwnedTables final : public TouchedRows<T> {
   // next: by thread, where every row has a gradient what the new weights add to untouched_.
   template <typename Rule>
   void UpdateTouched(const Rule& rule, const IdRoute& route, T* const* rows, const T* gradients,
-                     const double* squares, T scale, int64_t step, std::vector<SquaredSums>* next);
+                     const double* squares, T scale, int64_t step, int64_t event_time,
+                     std::vector<SquaredSums>* next);
   template <typename Rule>
   void UpdateUntouched(const Rule& rule, const IdRoute& route, T scale,
                        std::vector<SquaredSums>* next);
@@ -202,10 +221,12 @@ class OwnedTables final : public TouchedRows<T> {
   bool track_touched_;
   bool track_unpublished_;
   bool has_keyed_ = false;
-  std::vector<int64_t> created_;  // by table; keyed ones alone
-  std::vector<uint64_t> names_;   // name hashes of the tables' records in the digest
+  std::vector<uint64_t> names_;  // name hashes of the tables' records in the digest
 
   std::vector<RowStore<T>> stores_;  // by table
+  // By table; null where all keys are admitted.
+  std::vector<std::unique_ptr<Admission<T>>> admissions_;
+  std::vector<Met> met_;  // by table; keyed ones alone
 
   // Where every row has a gradient: the sums of the next step if it touched no row. They are made
   // while rows are updated, and are exact, so that rows can be taken from them.

@@ -76,7 +76,7 @@ StatusOr<Place> LastOfFirst(int64_t count, int table, const OwnedTables<T>& tabl
 }  // namespace
 
 template <typename T>
-StatusOr<int64_t> EvictRows(int table, const RowRules& rules, int64_t step, int64_t live, bool full,
+StatusOr<int64_t> EvictRows(int table, const RowRules& rules, int64_t now, int64_t live, bool full,
                             OwnedTables<T>* tables, Communicator* communicator) {
   using Policy = RowRules::Policy;
   int64_t evicted = 0;
@@ -86,12 +86,11 @@ StatusOr<int64_t> EvictRows(int table, const RowRules& rules, int64_t step, int6
     evicted += removed;
     return OkStatus();
   };
-  const bool by_limit = rules.policy == Policy::kTtlSteps || rules.policy == Policy::kL2;
+  const bool by_limit = rules.by_limit();
   if (by_limit) {
-    const uint64_t least =
-        rules.policy == Policy::kL2
-            ? std::bit_cast<uint64_t>(rules.min_l2)
-            : static_cast<uint64_t>(std::max<int64_t>(step - rules.ttl_steps, 0));
+    const uint64_t least = rules.policy == Policy::kL2
+                               ? std::bit_cast<uint64_t>(rules.min_l2)
+                               : static_cast<uint64_t>(std::max<int64_t>(now - rules.ttl(), 0));
     ELASTOR_RETURN_IF_ERROR(remove([&](int64_t, uint64_t score) { return score < least; }));
   }
   const int64_t surplus = live - evicted - rules.evict_to;

@@ -7,6 +7,9 @@
 
 namespace elastor {
 
+// The largest count of a key that has no row.
+inline constexpr int64_t kMostCount = int64_t{1} << 24;
+
 // Which rows of a keyed table stay. A row's *use* is a number of 64 bits that the steps which touch
 // the row change by integer arithmetic alone, so it does not depend on ranks or threads. It is also
 // the row's score, but with kL2, whose score is the bits of the sum of squared weights: rows with
@@ -19,6 +22,9 @@ struct RowRules {
     kDecayedLfu,  // ... of how often, where half_life_steps halve what was before
     kTtlSteps,    // rows unused for more than ttl_steps leave
     kL2,          // rows with a smaller sum of squared weights than min_l2 leave
+    // Rows unused for more than ttl_seconds leave. The clock is the largest TIME among all rows of
+    // the data that training has read so far, 0 at the start.
+    kTtlEventTime,
   };
   Policy policy = Policy::kNone;
   int64_t capacity = 0;  // rows on all ranks; 0: no limit
@@ -27,12 +33,33 @@ struct RowRules {
   int64_t evict_to = 0;           // rows that a pass leaves
   int64_t evict_every_steps = 0;  // 0: passes at a full table alone
   int64_t ttl_steps = 0;
+  int64_t ttl_seconds = 0;
   int64_t half_life_steps = 0;
   double min_l2 = 0;
 
+  // Admission (admission.h): a key gets a row at the step in which it has occurred min_count times.
+  int64_t min_count = 1;
+  // Lines of counters in each row of a partition's count-min sketch; 0: exact counts of keys.
+  int64_t sketch_lines = 0;
+  // Whether keys without a row read and train one row of their partition, in place of zeros.
+  bool shares_rows = false;
+  int64_t count_ttl_steps = 0;  // exact counts that are older leave; 0: none leaves
+
+  bool admits() const { return min_count > 1; }
   bool evicts() const { return policy != Policy::kNone; }
+  bool by_time() const { return policy == Policy::kTtlEventTime; }
+  // What "now" is in uses, and how old they may be.
+  int64_t Now(int64_t step, int64_t event_time) const { return by_time() ? event_time : step; }
+  int64_t ttl() const { return by_time() ? ttl_seconds : ttl_steps; }
+  // Whether a pass removes all rows beyond a limit, whatever the capacity.
+  bool by_limit() const {
+    return by_time() || policy == Policy::kTtlSteps || policy == Policy::kL2;
+  }
   bool keeps_use() const { return evicts() && policy != Policy::kL2; }
-  bool counts() const { return policy == Policy::kLfu || policy == Policy::kDecayedLfu; }
+  // Whether the occurrences of a batch's keys are needed.
+  bool counts() const {
+    return admits() || policy == Policy::kLfu || policy == Policy::kDecayedLfu;
+  }
 };
 
 // A use of kDecayedLfu is a sum of weights, one for each occurrence: an occurrence at step s weighs
@@ -80,14 +107,15 @@ inline uint64_t DecayedUse(uint64_t use, uint64_t count, int64_t step, int64_t h
 }
 
 // Returns the use of a row after a step in which its key occurred `count` times in the whole batch.
-inline uint64_t UseAfter(const RowRules& rules, uint64_t use, uint64_t count, int64_t step) {
+// now: RowRules::Now of the step.
+inline uint64_t UseAfter(const RowRules& rules, uint64_t use, uint64_t count, int64_t now) {
   switch (rules.policy) {
     case RowRules::Policy::kLfu:
       return use + count;
     case RowRules::Policy::kDecayedLfu:
-      return DecayedUse(use, count, step, rules.half_life_steps);
+      return DecayedUse(use, count, now, rules.half_life_steps);
     default:
-      return static_cast<uint64_t>(step);
+      return static_cast<uint64_t>(now);
   }
 }
 

@@ -222,10 +222,15 @@ T* RowStore<T>::NewRow(int64_t key) {
 template <typename T>
 void RowStore<T>::CreateMissing(std::span<const int64_t> keys, T** rows, int part, int parts) {
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (rows[i] != nullptr || slots_->NumberOf(keys[i]) % parts != part) continue;
-    rows[i] = NewRow(keys[i]);
-    MakeInitial(keys[i], rows[i]);
+    if (rows[i] == nullptr && IsInPart(keys[i], part, parts)) rows[i] = Create(keys[i]);
   }
+}
+
+template <typename T>
+T* RowStore<T>::Create(int64_t key) {
+  T* const row = NewRow(key);
+  MakeInitial(key, row);
+  return row;
 }
 
 template <typename T>
@@ -263,12 +268,12 @@ void RowStore<T>::MarkRowsUnpublished(std::span<T* const> rows) {
 
 template <typename T>
 void RowStore<T>::UseRows(const RowRules& rules, std::span<T* const> rows, const uint32_t* counts,
-                          int64_t step) {
+                          int64_t now) {
   constexpr size_t kLookAhead = 8;
   for (size_t i = 0; i < rows.size(); ++i) {
     __builtin_prefetch(Uses() + IndexOfRow(rows[std::min(i + kLookAhead, rows.size() - 1)]), 1);
     uint64_t& use = Uses()[IndexOfRow(rows[i])];
-    use = UseAfter(rules, use, counts == nullptr ? 1 : counts[i], step);
+    use = UseAfter(rules, use, counts == nullptr ? 1 : counts[i], now);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/leaves.h"
+#include "core/optimizer/optimizer_options.h"
 #include "embedding/key_slots.h"
 #include "embedding/key_space.h"
 #include "embedding/row_index.h"
@@ -25,6 +26,11 @@ struct RowShape {
   int64_t slots = 0;  // elements
   int64_t elements() const { return width + slots; }
 };
+
+// Returns the shape of a table's rows.
+inline RowShape RowShapeOf(const TableSpec& table, OptimizerKind kind) {
+  return {table.width, table.counts() ? 0 : SlotElements(kind, table.width)};
+}
 
 // Returns the bytes from one row to the next: whole cache lines, or a power of two within one line,
 // so that a row never touches more lines than it must.
@@ -80,6 +86,14 @@ class RowStore {
   // Keyed tables: creates the rows that Find did not find (rows[i] is null), those of part `part`
   // of `parts` of the partitions.
   void CreateMissing(std::span<const int64_t> keys, T** rows, int part, int parts);
+  // Keyed tables: returns a new row with its initial values. REQUIRES: there is none.
+  T* Create(int64_t key);
+  // Returns whether a key of a keyed table belongs to part `part` of `parts` of the partitions.
+  bool IsInPart(int64_t key, int part, int parts) const {
+    return slots_->NumberOf(key) % parts == part;
+  }
+  // Returns whether the row is one of this store's.
+  bool Holds(const T* row) const { return row >= RowAt(0) && row < RowAt(rows_); }
   // Writes the initial values of a row (weights and slots) to `row` without creating it.
   void MakeInitial(int64_t key, T* row) const;
   // Returns the row of a key for the caller to fill in. If *created is true, its values are
@@ -95,9 +109,9 @@ class RowStore {
   void TouchRows(std::span<T* const> rows);
   void MarkRowsUnpublished(std::span<T* const> rows);
   // Sets the uses of rows after a step that used them. counts[i]: how often the key of rows[i]
-  // occurred; null if the rules do not count. REQUIRES: keeps_use.
+  // occurred; null if the rules do not count. now: RowRules::Now of the step. REQUIRES: keeps_use.
   void UseRows(const RowRules& rules, std::span<T* const> rows, const uint32_t* counts,
-               int64_t step);
+               int64_t now);
   // Reads the use of a row that Claim returned from kUseElements elements.
   void SetUse(const T* row, const T* elements);
   // Calls fn(key, score) for the rows of part `part` of `parts`.

@@ -81,7 +81,18 @@ StatusOr<ShardPlan> ShardPlan::Place(std::span<const Placement> placements,
   plan.owners_.assign(tables.size() * kPartitions, 0);
   plan.DealPartitions();
   plan.PlaceWholeTables(placements);
+  plan.PlaceBeside();
   return plan;
+}
+
+void ShardPlan::PlaceBeside() {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const int beside = tables_[t].beside;
+    if (beside < 0) continue;
+    replicated_[t] = replicated_[beside];
+    std::copy_n(owners_.begin() + beside * kPartitions, kPartitions,
+                owners_.begin() + t * kPartitions);
+  }
 }
 
 void ShardPlan::DealPartitions() {
@@ -113,6 +124,7 @@ void ShardPlan::PlaceWholeTables(std::span<const Placement> placements) {
                    [this](size_t a, size_t b) { return BytesOf(a) > BytesOf(b); });
   std::vector<int64_t> load(ranks_, 0);
   for (size_t t : order) {
+    if (!tables_[t].looked_up()) continue;
     const auto least = std::min_element(load.begin(), load.end());
     AddSize(BytesOf(t), &*least);
     std::fill_n(owners_.begin() + t * kPartitions, kPartitions,
@@ -128,7 +140,9 @@ void ShardPlan::ReplicateSmallTables(int64_t budget_bytes) {
   });
   for (size_t t : order) {
     if (Elements(tables_[t]) > kReplicatedElements) break;
+    if (!tables_[t].looked_up()) continue;
     replicated_[t] = true;
+    PlaceBeside();
     if (!CheckBudget(budget_bytes).ok()) {
       replicated_[t] = false;
       break;

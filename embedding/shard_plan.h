@@ -81,6 +81,8 @@ class ShardPlan {
   void DealPartitions();
   void PlaceWholeTables(std::span<const Placement> placements);
   void ReplicateSmallTables(int64_t budget_bytes);
+  // Puts tables of other roles where those are that they serve.
+  void PlaceBeside();
   Status CheckBudget(int64_t budget_bytes) const;
   std::string PlacementOf(int table) const;
   int64_t BytesOf(size_t table) const;

@@ -79,6 +79,7 @@ struct ShardedEmbedding<T>::Impl {
   const int rank;
   OwnedTables<T> tables;
   std::vector<typename EmbeddingState<T>::KeyedTable> keyed;
+  int64_t event_time = 0;
 };
 
 template <typename T>
@@ -93,7 +94,7 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
       tables(&layout, options, plan, rank, pool) {
   CHECK_EQ(plan->ranks(), communicator->size());
   for (int t = 0; t < static_cast<int>(layout.tables()); ++t) {
-    if (layout.table(t).keyed) keyed.push_back({.table = t});
+    if (layout.table(t).keyed && layout.table(t).looked_up()) keyed.push_back({.table = t});
   }
 }
 
@@ -297,20 +298,21 @@ void ShardedEmbedding<T>::Update(double scale, double learning_rate, int64_t ste
                                  Routing* routing) {
   auto* state = routing->state_.get();
   CHECK(state->stage == Stage::kGradients) << "Update without RouteGradients";
+  impl_->event_time = std::max(impl_->event_time, state->route.latest());
   impl_->tables.Update(state->route, state->owned_rows.data(), state->gradients.data(),
-                       state->squares.data(), scale, learning_rate, step);
+                       state->squares.data(), scale, learning_rate, step, impl_->event_time);
   state->stage = Stage::kNone;
 }
 
 // ---- Rules of keyed tables
 
 template <typename T>
-std::vector<int64_t> ShardedEmbedding<T>::CountKeyedRows(const Routing& routing) const {
+std::vector<int64_t> ShardedEmbedding<T>::CountKeyedRows() const {
   std::vector<int64_t> counts;
   for (const auto& keyed : impl_->keyed) {
-    counts.push_back(impl_->tables.LiveRows(keyed.table));
-    counts.push_back(impl_->tables.PrimaryKeys(routing.state_->route, keyed.table));
-    counts.push_back(impl_->tables.CreatedRows(keyed.table));
+    const auto& met = impl_->tables.met(keyed.table);
+    counts.insert(counts.end(), {impl_->tables.LiveRows(keyed.table), met.keys, met.created,
+                                 met.occurrences, met.unadmitted});
   }
   return counts;
 }
@@ -321,8 +323,12 @@ Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> su
     const TableSpec& table = impl_->layout.table(keyed.table);
     const RowRules& rules = table.rules;
     const int64_t needed = sums[1];
-    keyed = {keyed.table, sums[0], sums[2], 0};
-    sums = sums.subspan(3);
+    keyed = {.table = keyed.table,
+             .rows = sums[0],
+             .admitted = sums[2],
+             .occurrences = sums[3],
+             .unadmitted = sums[4]};
+    sums = sums.subspan(kKeyedTableCounts);
     const auto refuse = [&](const std::string& found) {
       return UserError("embedding.tables: table '" + table.name + "' has the capacity of " +
                        std::to_string(rules.capacity) + " rows; " + found);
@@ -336,14 +342,23 @@ Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> su
     const bool due = rules.evict_every_steps > 0 && step % rules.evict_every_steps == 0;
     if (makes_room || due) {
       ELASTOR_ASSIGN_OR_RETURN(
-          keyed.evicted, EvictRows(keyed.table, rules, step, keyed.rows, makes_room, &impl_->tables,
-                                   impl_->communicator));
+          keyed.evicted, EvictRows(keyed.table, rules, rules.Now(step, impl_->event_time),
+                                   keyed.rows, makes_room, &impl_->tables, impl_->communicator));
       keyed.rows -= keyed.evicted;
     }
     if (rules.capacity > 0 && keyed.rows > rules.capacity) {
       return refuse("step " + std::to_string(step) + " needs " + std::to_string(keyed.rows) +
                     "; raise capacity, or set an eviction and on_full: EVICT");
     }
+  }
+  // Counts of keys that were never admitted.
+  for (int t = 0; t < static_cast<int>(impl_->layout.tables()); ++t) {
+    const TableSpec& table = impl_->layout.table(t);
+    if (table.role != TableRole::kCounts || !table.rules.evicts()) continue;
+    if (step % table.rules.evict_every_steps != 0) continue;
+    ELASTOR_RETURN_IF_ERROR(EvictRows(t, table.rules, step, /*live=*/0, /*full=*/false,
+                                      &impl_->tables, impl_->communicator)
+                                .status());
   }
   return OkStatus();
 }
@@ -419,6 +434,16 @@ OptimizerKind ShardedEmbedding<T>::optimizer_kind() const {
 template <typename T>
 ThreadPool* ShardedEmbedding<T>::pool() const {
   return impl_->pool;
+}
+
+template <typename T>
+int64_t ShardedEmbedding<T>::event_time() const {
+  return impl_->event_time;
+}
+
+template <typename T>
+void ShardedEmbedding<T>::set_event_time(int64_t seconds) {
+  impl_->event_time = seconds;
 }
 
 template <typename T>

@@ -98,9 +98,11 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // from 1.
   void Update(double scale, double learning_rate, int64_t step, Routing* routing);
 
-  // Returns, for every keyed table after Lookup(kTrain), counts of this rank: rows, keys of the
-  // batch, rows that the lookup created. The caller adds them up over the ranks for ApplyRules.
-  std::vector<int64_t> CountKeyedRows(const Routing& routing) const;
+  // Returns, for every keyed table after Lookup(kTrain), kKeyedTableCounts numbers of this rank:
+  // rows, keys of the batch that have one, rows that the lookup created, and with admission the
+  // batch's occurrences, all and those of keys without a row. The caller adds them up over the
+  // ranks for ApplyRules.
+  std::vector<int64_t> CountKeyedRows() const;
   // Removes, after Update of the same step, the rows that the tables' rules say. Collective. sums:
   // CountKeyedRows over all ranks. User error, on all ranks, when a table is full or too small for
   // the batch.
@@ -128,6 +130,8 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   OptimizerKind optimizer_kind() const override;
   ThreadPool* pool() const override;
   std::vector<typename EmbeddingState<T>::KeyedTable> keyed_tables() const override;
+  int64_t event_time() const override;
+  void set_event_time(int64_t seconds) override;
   int64_t memory_bytes() const override;
 
  private:

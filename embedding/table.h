@@ -15,6 +15,18 @@ namespace elastor {
 enum class Pooling { kSum, kMean };
 
 inline constexpr int64_t kUseElements = 4;
+// Numbers of a keyed table that travel with a step's scalars (ShardedEmbedding::CountKeyedRows).
+inline constexpr int64_t kKeyedTableCounts = 5;
+
+// What the rows of a table are. Tables of the other roles stand behind those that fields look up.
+// Each serves the admission of one of these (admission.h), and has its partitions on the same
+// ranks.
+enum class TableRole {
+  kVectors,  // what fields look up
+  kShared,   // one vector a partition, for the keys that are not admitted
+  kCounts,   // an element a key that is not admitted: how often it occurred
+  kSketch,   // counters of such occurrences, a line of count-min sketches a row
+};
 
 // One embedding table: an array, or rows that are found by any 64-bit key (key_space.h).
 struct TableSpec {
@@ -29,7 +41,12 @@ struct TableSpec {
   // (row_rules.h). Behind the slots it takes kUseElements elements of 16 bits, the lowest first.
   bool keeps_use = false;
   RowRules rules = {};  // of a keyed table
+  TableRole role = TableRole::kVectors;
+  int beside = -1;  // with another role: the table whose admission it serves
 
+  bool looked_up() const { return role == TableRole::kVectors; }
+  // Whether its rows are numbers of occurrences, which begin at 0 and have no slots.
+  bool counts() const { return role == TableRole::kCounts || role == TableRole::kSketch; }
   KeySpace keys() const { return {keyed, keyed ? 0 : rows}; }
 };
 
@@ -61,6 +78,8 @@ struct SparseBatch {
   // Leaf first_leaf + i has local rows [leaf_offsets[i], leaf_offsets[i + 1]); none: absent leaf.
   int64_t first_leaf = 0;
   std::vector<int64_t> leaf_offsets;  // leaves + 1 entries
+  // The largest TIME of the rows, in seconds since 1970; 0 if there is none or all are earlier.
+  int64_t latest = 0;
   // The staged copy of ids, offsets and leaf_offsets, if the reader had them staged; else null.
   std::unique_ptr<StagedIds> staged = nullptr;
 };

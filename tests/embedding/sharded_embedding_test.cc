@@ -1,11 +1,13 @@
 #include "embedding/sharded_embedding.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
@@ -17,6 +19,8 @@
 #include "core/base/leaves.h"
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
+#include "embedding/admission.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/embedding/embedding_batches.h"
 #include "tests/embedding/embedding_reference.h"
@@ -438,6 +442,15 @@ TEST(ShardedEmbedding, NormsFollowRowsThatWereSet) {
 
 // ---- Rules of keyed tables
 
+// The largest TIME of some rows of a step: they do not come in order, and some are of long ago.
+int64_t LatestOf(int64_t step, const Range& rows) {
+  int64_t latest = 0;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    latest = std::max(latest, 1000000 + 100 * step + row * 37 % 48 * 5 - (row % 3) * 90);
+  }
+  return latest;
+}
+
 // What is left of a stream of keys by the rules' definition, key by key. Scores are those of the
 // policy, worked out here from the steps and counts of every row.
 class RuledKeys {
@@ -448,18 +461,22 @@ class RuledKeys {
   int64_t Step(const std::vector<uint64_t>& keys, int64_t step) {
     std::map<uint64_t, int64_t> counts;
     for (const uint64_t key : keys) ++counts[key];
+    event_time_ = std::max(event_time_, LatestOf(step, {0, std::ssize(keys) / 2}));
+    const int64_t now = rules_.policy == RowRules::Policy::kTtlEventTime ? event_time_ : step;
+    const int64_t ttl =
+        rules_.policy == RowRules::Policy::kTtlEventTime ? rules_.ttl_seconds : rules_.ttl_steps;
     for (const auto& [key, count] : counts) {
       Row& row = rows_[key];
       row.count += count;
       row.weight += count * Weight(step);
-      row.last = step;
+      row.last = now;
     }
     const size_t before = rows_.size();
     const bool full = before > static_cast<size_t>(rules_.capacity);
     if (!full && step % rules_.evict_every_steps != 0) return 0;
-    if (rules_.policy == RowRules::Policy::kTtlSteps) {
-      std::erase_if(rows_,
-                    [&](const auto& row) { return step - row.second.last > rules_.ttl_steps; });
+    if (rules_.policy == RowRules::Policy::kTtlSteps ||
+        rules_.policy == RowRules::Policy::kTtlEventTime) {
+      std::erase_if(rows_, [&](const auto& row) { return now - row.second.last > ttl; });
       if (rows_.size() <= static_cast<size_t>(rules_.capacity)) return before - rows_.size();
     }
     while (rows_.size() > static_cast<size_t>(rules_.evict_to)) {
@@ -500,6 +517,7 @@ class RuledKeys {
   }
 
   RowRules rules_;
+  int64_t event_time_ = 0;
   std::map<uint64_t, Row> rows_;
 };
 
@@ -515,59 +533,97 @@ std::vector<uint64_t> StreamKeys(int64_t step) {
   return keys;
 }
 
+using Vectors = std::map<uint64_t, std::vector<float>>;  // by key
+
 struct RuledOutcome {
-  std::vector<int64_t> evicted;  // by step
+  std::vector<int64_t> evicted, admitted, unadmitted;  // by step
+  std::vector<ExactSum> norm;
+  std::vector<Vectors> vectors;  // that the lookup of the step returned; last an evaluation's
   std::set<uint64_t> keys;
   Digest digest;
 };
 
-// The stream under a table's rules on one layout.
-RuledOutcome RunRules(const RowRules& rules, const Layout& layout, int64_t steps) {
+// A stream under a table's rules on one layout. Gradients are .5 everywhere.
+RuledOutcome RunRules(const RowRules& rules, const Layout& layout, int64_t steps,
+                      std::vector<uint64_t> (*stream)(int64_t step) = StreamKeys,
+                      OptimizerKind optimizer = OptimizerKind::kRowWiseAdagrad) {
   TableSpec table = {"t", rules.capacity, 3, 0.1};
   table.keyed = true;
   table.keeps_use = rules.keeps_use();
   table.rules = rules;
-  const int64_t bytes = 16;
-  const ShardPlan plan = *ShardPlan::Make(layout.plan, {&table, 1}, {&bytes, 1}, layout.ranks, 0);
+  const std::vector<TableSpec> tables = WithAdmission({table});
+  const std::vector<int64_t> bytes(tables.size(), 16);
+  const ShardPlan plan = *ShardPlan::Make(layout.plan, tables, bytes, layout.ranks, 0);
   auto communicators = MakeThreadCommunicators(layout.ranks, {});
   std::vector<std::thread> threads;
   RuledOutcome outcome;
+  outcome.norm.resize(steps);
+  outcome.vectors.resize(steps + 1);
+  std::vector<Digest> before(layout.ranks);  // the last evaluation
   std::mutex mutex;
   for (int r = 0; r < layout.ranks; ++r) {
     threads.emplace_back([&, r] {
       ThreadPool pool(layout.threads);
       Communicator& communicator = *communicators[r];
-      ShardedEmbedding<float> embedding({{table},
+      ShardedEmbedding<float> embedding({tables,
                                          {{"a", 0, Pooling::kSum}, {"b", 0, Pooling::kSum}},
-                                         Optimizer(OptimizerKind::kRowWiseAdagrad, 0),
+                                         Optimizer(optimizer, 0),
                                          kSeed,
                                          layout.leaves},
                                         &plan, &communicator, &pool);
       auto routing = embedding.MakeRouting();
-      for (int64_t step = 1; step <= steps; ++step) {
-        const std::vector<uint64_t> keys = StreamKeys(step);
+      using Purpose = ShardedEmbedding<float>::Purpose;
+      for (int64_t step = 1; step <= steps + 1; ++step) {
+        const bool trains = step <= steps;
+        if (!trains) embedding.AddToDigest(&before[r]);
+        const std::vector<uint64_t> keys = stream(step);
         GlobalBatch batch;
         for (size_t i = 0; i < keys.size(); i += 2) {
           batch.bags.push_back(
               {{static_cast<int64_t>(keys[i])}, {static_cast<int64_t>(keys[i + 1])}});
         }
-        const SparseBatch mine = RankBatch(batch, 2, r, layout.ranks, layout.leaves);
+        SparseBatch mine = RankBatch(batch, 2, r, layout.ranks, layout.leaves);
+        const Range own = LeavesOfRank(r, layout.ranks, layout.leaves);
+        mine.latest = LatestOf(step, {RowsOfLeaf(own.begin, layout.leaves, batch.rows()).begin,
+                                      RowsOfLeaf(own.end - 1, layout.leaves, batch.rows()).end});
         ASSERT_TRUE(embedding.RouteIds(mine, routing.get()).ok());
-        ASSERT_TRUE(embedding.Lookup(ShardedEmbedding<float>::Purpose::kTrain, routing.get()).ok());
-        std::vector<float> memory(PanelElements(mine.rows, 6), 0.5f);
+        ASSERT_TRUE(
+            embedding.Lookup(trains ? Purpose::kTrain : Purpose::kEvaluate, routing.get()).ok());
+        std::vector<float> memory(PanelElements(mine.rows, 6));
+        const Panels<float> panels = {memory.data(), mine.rows, 6, PanelStride(6)};
+        embedding.ReturnRows(*routing, 0, panels);
+        for (int64_t i = 0; i < 2 * mine.rows; ++i) {
+          std::vector<float> vector(3);
+          for (int64_t c = 0; c < 3; ++c) vector[c] = panels.At(i / 2, i % 2 * 3 + c);
+          const std::lock_guard lock(mutex);
+          const auto [at, first] = outcome.vectors[step - 1].emplace(mine.ids[i], vector);
+          ASSERT_TRUE(first || at->second == vector) << "a key has two vectors";
+        }
+        if (!trains) continue;
+        std::ranges::fill(memory, 0.5f);
         embedding.TakeGradients(0, {memory.data(), mine.rows, 6, PanelStride(6)}, routing.get());
         ExactSum norm, weights;
         ASSERT_TRUE(embedding.RouteGradients(batch.rows(), routing.get(), &norm, &weights).ok());
-        std::vector<int64_t> counts = embedding.CountKeyedRows(*routing);
+        std::vector<int64_t> counts = embedding.CountKeyedRows();
         ASSERT_TRUE(communicator.AllReduceSum(Phase::kScalars, counts).ok());
         embedding.Update(1, 0.1, step, routing.get());
         ASSERT_EQ(embedding.ApplyRules(step, counts).message(), "");
-        if (r == 0) outcome.evicted.push_back(embedding.keyed_tables()[0].evicted);
+        const std::lock_guard lock(mutex);
+        outcome.norm[step - 1].Merge(norm);
+        if (r > 0) continue;
+        const auto told = embedding.keyed_tables()[0];
+        outcome.evicted.push_back(told.evicted);
+        outcome.admitted.push_back(told.admitted);
+        outcome.unadmitted.push_back(told.unadmitted);
+        EXPECT_EQ(told.occurrences, rules.admits() ? std::ssize(keys) : 0);
       }
       const std::lock_guard lock(mutex);
-      embedding.AddToDigest(&outcome.digest);
-      embedding.ForEachRow([&](int, int64_t key, const float*, const float*) {
-        outcome.keys.insert(static_cast<uint64_t>(key));
+      Digest after;
+      embedding.AddToDigest(&after);
+      EXPECT_EQ(after, before[r]) << "an evaluation changed the state";
+      outcome.digest.Merge(after);
+      embedding.ForEachRow([&](int of, int64_t key, const float*, const float*) {
+        if (of == 0) outcome.keys.insert(static_cast<uint64_t>(key));
       });
     });
   }
@@ -578,8 +634,8 @@ RuledOutcome RunRules(const RowRules& rules, const Layout& layout, int64_t steps
 TEST(RowRulesTest, RowsLeaveByScoreAndKeyOnAnyLayout) {
   using Policy = RowRules::Policy;
   constexpr int64_t kSteps = 40;
-  for (const Policy policy :
-       {Policy::kLru, Policy::kLfu, Policy::kDecayedLfu, Policy::kTtlSteps, Policy::kL2}) {
+  for (const Policy policy : {Policy::kLru, Policy::kLfu, Policy::kDecayedLfu, Policy::kTtlSteps,
+                              Policy::kL2, Policy::kTtlEventTime}) {
     SCOPED_TRACE(static_cast<int>(policy));
     const RowRules rules = {.policy = policy,
                             .capacity = 70,
@@ -587,6 +643,7 @@ TEST(RowRulesTest, RowsLeaveByScoreAndKeyOnAnyLayout) {
                             .evict_to = 45,
                             .evict_every_steps = 9,
                             .ttl_steps = 2,
+                            .ttl_seconds = 210,
                             .half_life_steps = 4,
                             .min_l2 = 0.04};
     const RuledOutcome expected = RunRules(rules, {1, PlanKind::kRowWise, 1, 8}, kSteps);
@@ -613,6 +670,220 @@ TEST(RowRulesTest, RowsLeaveByScoreAndKeyOnAnyLayout) {
       EXPECT_EQ(found.digest.Hex(), expected.digest.Hex());
     }
   }
+}
+
+// ---- Admission
+
+// The places of counters, worked out in Python.
+TEST(AdmissionTest, SketchPlacesStay) {
+  const auto places = [](uint64_t key, int64_t lines) {
+    return SketchPlaces(static_cast<int64_t>(key), lines);
+  };
+  using Places = std::array<int64_t, kSketchDepth>;
+  EXPECT_EQ(places(0, 1), (Places{9, 65549, 131085, 196614}));
+  EXPECT_EQ(places(1, 1), (Places{45761, 111302, 176845, 242369}));
+  EXPECT_EQ(places(12345, 3), (Places{61329, 323472, 585625, 782236}));
+  EXPECT_EQ(places(~uint64_t{4}, 62), (Places{391542, 7010682, 10680699, 12253559}));
+}
+
+// Keys of partitions 5, 77 and 4000 whose shared rows therefore serve several, and of others.
+std::vector<uint64_t> CrowdedKeys(int64_t step) {
+  constexpr uint64_t kKeys[] = {9710,  12022, 21383, 21641, 26838, 29535, 34734, 35171,       15969,
+                                20535, 22764, 28192, 35219, 35337, 37476, 39000, 6201,        7265,
+                                18605, 19280, 25417, 35240, 37111, 1,     2,     ~uint64_t{0}};
+  std::vector<uint64_t> keys;
+  for (uint32_t i = 0; i < 64; ++i) {
+    const double u = UniformFromBits(Philox(step, {i, 0, 0, 6})[0]);
+    keys.push_back(kKeys[(static_cast<int64_t>(u * u * 20) + step) % std::size(kKeys)]);
+  }
+  return keys;
+}
+
+// What admission does by its definition, key by key.
+class NaiveAdmission {
+ public:
+  explicit NaiveAdmission(const RowRules& rules) : rules_(rules) {}
+
+  struct Told {
+    int64_t admitted = 0, unadmitted = 0;
+    double norm = 0;
+  };
+  // Checks what the lookup returned, and then does the step.
+  Told Step(int64_t step, const Vectors& vectors) {
+    Told told;
+    std::map<uint64_t, int64_t> counts, waiting;
+    for (const uint64_t key : CrowdedKeys(step)) ++counts[key];
+    for (const auto& [key, count] : counts) {
+      if (rows_.count(key) == 0) AddTo(key, count, step);
+    }
+    std::map<int64_t, double> shared;  // gradients, by partition
+    for (const auto& [key, count] : counts) {
+      told.admitted += rows_.count(key) == 0 && CountOf(key) >= rules_.min_count ? 1 : 0;
+      if (rows_.count(key) > 0 || CountOf(key) >= rules_.min_count) {
+        rows_[key] = step;
+        counts_.erase(key);
+        told.norm += 3 * (0.5 * count) * (0.5 * count);
+        continue;
+      }
+      told.unadmitted += count;
+      CheckUnadmitted(key, vectors.at(key));
+      if (rules_.shares_rows) shared[PartitionOf(key)] += 0.5 * count;
+    }
+    for (const auto& [partition, gradient] : shared) {
+      told.norm += 3 * gradient * gradient;
+      for (float& w : shared_.at(partition)) w -= 0.1f * static_cast<float>(gradient);
+    }
+    const auto leave = static_cast<int64_t>(rows_.size()) > rules_.capacity
+                           ? static_cast<int64_t>(rows_.size()) - rules_.evict_to
+                           : 0;
+    for (int64_t i = 0; i < leave; ++i) {
+      rows_.erase(std::ranges::min_element(
+          rows_, {}, [](const auto& row) { return std::pair(row.second, row.first); }));
+    }
+    if (rules_.count_ttl_steps > 0) {
+      std::erase_if(counts_, [&](const auto& count) {
+        return step - count.second.second > rules_.count_ttl_steps;
+      });
+    }
+    return told;
+  }
+  void CheckUnadmitted(uint64_t key, const std::vector<float>& vector) {
+    if (!rules_.shares_rows) {
+      EXPECT_THAT(vector, testing::Each(0.0f));
+      return;
+    }
+    // A shared row's first values are not known here, but they are one row's.
+    const std::vector<float>& row = shared_.emplace(PartitionOf(key), vector).first->second;
+    EXPECT_THAT(vector, testing::Pointwise(testing::FloatNear(1e-6f), row));
+    EXPECT_NE(vector[0], 0);
+  }
+  std::set<uint64_t> keys() const {
+    std::set<uint64_t> keys;
+    for (const auto& [key, last] : rows_) keys.insert(key);
+    return keys;
+  }
+
+ private:
+  static int64_t PartitionOf(uint64_t key) {
+    return KeySpace{.keyed = true}.PartitionOf(static_cast<int64_t>(key));
+  }
+  void AddTo(uint64_t key, int64_t count, int64_t step) {
+    counts_[key].first += count;
+    counts_[key].second = step;
+    for (const int64_t place : Places(key)) sketch_[place] += count;
+  }
+  int64_t CountOf(uint64_t key) {
+    if (rules_.sketch_lines == 0) return counts_[key].first;
+    const auto places = Places(key);
+    return sketch_[*std::ranges::min_element(places, {}, [&](int64_t p) { return sketch_[p]; })];
+  }
+  std::array<int64_t, kSketchDepth> Places(uint64_t key) const {
+    return SketchPlaces(static_cast<int64_t>(key), std::max<int64_t>(rules_.sketch_lines, 1));
+  }
+
+  const RowRules rules_;
+  std::map<uint64_t, int64_t> rows_;                        // last uses
+  std::map<uint64_t, std::pair<int64_t, int64_t>> counts_;  // and their last steps
+  std::map<int64_t, int64_t> sketch_;
+  std::map<int64_t, std::vector<float>> shared_;  // by partition
+};
+
+TEST(AdmissionTest, FollowsItsDefinitionOnAnyLayout) {
+  constexpr int64_t kSteps = 40;
+  for (const auto& [sketch_lines, shares_rows, count_ttl_steps] :
+       {std::tuple{0, false, 2}, std::tuple{1, true, 0}, std::tuple{0, true, 0},
+        std::tuple{1, false, 0}}) {
+    const RowRules rules = {.policy = RowRules::Policy::kLru,
+                            .capacity = 21,
+                            .evicts_when_full = true,
+                            .evict_to = 12,
+                            .min_count = 7,
+                            .sketch_lines = sketch_lines,
+                            .shares_rows = shares_rows,
+                            .count_ttl_steps = count_ttl_steps};
+    SCOPED_TRACE(testing::Message() << sketch_lines << shares_rows);
+    const auto run = [&](const Layout& layout) {
+      return RunRules(rules, layout, kSteps, CrowdedKeys, OptimizerKind::kSgd);
+    };
+    const RuledOutcome expected = run({1, PlanKind::kRowWise, 1, 8});
+    NaiveAdmission naive(rules);
+    int64_t admitted = 0, unadmitted = 0;
+    for (int64_t step = 1; step <= kSteps; ++step) {
+      const NaiveAdmission::Told told = naive.Step(step, expected.vectors[step - 1]);
+      ASSERT_EQ(expected.admitted[step - 1], told.admitted) << step;
+      ASSERT_EQ(expected.unadmitted[step - 1], told.unadmitted) << step;
+      ASSERT_EQ(expected.norm[step - 1].Value(), told.norm) << step;
+      admitted += told.admitted;
+      unadmitted += told.unadmitted;
+    }
+    EXPECT_GT(admitted, 25);  // of 26 keys: some come back
+    EXPECT_GT(unadmitted, 100);
+    EXPECT_EQ(expected.keys, naive.keys());
+    for (const auto& [key, vector] : expected.vectors[kSteps]) {
+      if (expected.keys.count(key) == 0) naive.CheckUnadmitted(key, vector);
+    }
+    for (const Layout& layout : {Layout{1, PlanKind::kRowWise, 2, 8},
+                                 {3, PlanKind::kRowWise, 2, 8},
+                                 {3, PlanKind::kReplicated, 2, 8},
+                                 {8, PlanKind::kRowWise, 1, 8}}) {
+      SCOPED_TRACE(PrintLayout(layout));
+      const RuledOutcome found = run(layout);
+      EXPECT_EQ(found.admitted, expected.admitted);
+      EXPECT_EQ(found.unadmitted, expected.unadmitted);
+      EXPECT_EQ(found.vectors, expected.vectors);
+      EXPECT_EQ(found.digest.Hex(), expected.digest.Hex());
+    }
+  }
+}
+
+// The step's own batch counts: with every key twice in a batch, two occurrences admit at once, and
+// the state is that of a table without admission.
+TEST(AdmissionTest, ABatchAdmitsItsOwnKeys) {
+  const auto twice = [](int64_t step) {
+    std::vector<uint64_t> keys = StreamKeys(step);
+    keys.insert(keys.end(), keys.begin(), keys.end());
+    return keys;
+  };
+  RowRules rules;
+  const Layout layout = {3, PlanKind::kRowWise, 2, 8};
+  const RuledOutcome all = RunRules(rules, layout, 9, twice);
+  rules.min_count = 2;
+  const RuledOutcome admitted = RunRules(rules, layout, 9, twice);
+  EXPECT_EQ(admitted.digest.Hex(), all.digest.Hex());
+  rules.min_count = 3;
+  EXPECT_NE(RunRules(rules, layout, 9, twice).digest.Hex(), all.digest.Hex());
+}
+
+// Gradients of a shared row are added in ascending order of the keys, as unsigned numbers.
+TEST(AdmissionTest, SharedGradientsAreAddedInTheOrderOfKeys) {
+  TableSpec table = {"t", 0, 1, 0.1};
+  table.keyed = true;
+  table.rules = {.min_count = 9, .shares_rows = true};
+  const std::vector<TableSpec> tables = WithAdmission({table});
+  ASSERT_EQ(tables.size(), 3u);
+  std::vector<int32_t> partitions(kPartitions);
+  std::iota(partitions.begin(), partitions.end(), 0);
+  std::vector<RowStore<float>> stores;
+  stores.reserve(3);
+  for (const TableSpec& each : tables) {
+    stores.emplace_back(each, 0, partitions, RowStore<float>::Initial{});
+  }
+  Admission<float> admission(tables[0], &stores[0], &stores[2], &stores[1], false, 1);
+  // Of partition 5, and one of it beyond 2^63.
+  int64_t last = -1;
+  while (KeySpace{.keyed = true}.PartitionOf(last) != 5) --last;
+  const std::vector<int64_t> keys = {last, 12022, 9710};
+  const std::vector<uint32_t> counts = {1, 1, 1};
+  std::vector<float*> rows(3, nullptr);
+  admission.Serve(keys, counts.data(), 0, 1, rows.data());
+  const std::vector<float> gradients = {-1e8f, 1e8f, 1.0f};  // (1 + 1e8) - 1e8 is 0
+  const auto& shared = admission.SumShared(0, [&](int64_t at) { return gradients.data() + at; });
+  ASSERT_EQ(shared.size(), 1u);
+  EXPECT_EQ(shared[0].partition, 5);
+  EXPECT_EQ(shared[0].gradient[0], 0.0f);
+  const std::vector<float> other = {1.0f, 1e8f, -1e8f};  // (-1e8 + 1e8) + 1 is 1
+  EXPECT_EQ(admission.SumShared(0, [&](int64_t at) { return other.data() + at; })[0].gradient[0],
+            1.0f);
 }
 
 // A limit that ends the run is judged after the pass of the same step has made room.

@@ -17,14 +17,21 @@ synthetic { rows: 8000 seed: 1 categorical_fields: 2 ids_per_field: 60 zipf_expo
 SCHEMA
 "$prepare" --schema="$work/schema.textproto" --output_dir="$work/data" >/dev/null || exit 1
 
-# make_experiment NAME EVICTION: 150 steps; a table takes 70 of some 600 keys.
+# make_experiment NAME EVICTION ADMISSION: 150 steps; a table takes 70 of some 600 keys.
 make_experiment() {
   cat >"$work/$1.textproto" <<EXPERIMENT
 model { fm { } }
 embedding {
   width: 4
   init_stddev: 0.1
-  tables { fields: ["C1", "C2"] capacity: 70 on_full: EVICT evict_every_steps: 40 eviction { $2 evict_to: 50 } }
+  tables {
+    fields: ["C1", "C2"]
+    capacity: 70
+    on_full: EVICT
+    evict_every_steps: 40
+    eviction { $2 evict_to: 50 }
+    $3
+  }
 }
 data { path: "$work/data" order: FILE_ORDER }
 optimizer { learning_rate: 0.02 sparse: LAZY_ADAM }
@@ -34,8 +41,9 @@ checkpoint { every_steps: 30 delta_every_steps: 3 }
 parallel { virtual_shards: 8 }
 EXPERIMENT
 }
-make_experiment lru 'policy: LRU'
-make_experiment lfu 'policy: DECAYED_LFU half_life_steps: 25'
+make_experiment time 'policy: TTL_EVENT_TIME ttl_seconds: 900' 'admission { min_count: 3 count_ttl_steps: 16 }'
+make_experiment lfu 'policy: DECAYED_LFU half_life_steps: 25' \
+  'admission { min_count: 3 counter: COUNT_MIN } unadmitted: SHARED_ROW'
 
 # train RANKS EXPERIMENT RUN ARGUMENT...
 train() {
@@ -65,14 +73,15 @@ same() {
 }
 
 plan=--set=parallel.plan
-for policy in lru lfu; do
+for policy in time lfu; do
   must_train 1 $policy $policy
   passes=$(grep --count '"event":"tables".*"evicted":[1-9]' "$work/$policy/metrics.jsonl")
   [[ $passes -ge 3 ]] || fail "$policy: expected passes that evict, found $passes"
+  grep --quiet '"unadmitted_share":0\.[1-9]' "$work/$policy/metrics.jsonl" || fail "$policy: every key was admitted"
   kill_at 50 $policy $policy-killed
   must_train 3 $policy $policy-killed --resume --set=training.max_steps=80 $plan=REPLICATED
   ELASTOR_ISA=${isas[0]} must_train 2 $policy $policy-killed --resume $plan=TABLE_WISE --set=parallel.threads=2
   same $policy-killed $policy
 done
-expect_other_digest 'another policy' "$work/lru" "$work/lfu"
+expect_other_digest 'another policy' "$work/time" "$work/lfu"
 exit "$((failures > 0))"

@@ -126,8 +126,8 @@ if grep --quiet --word-regexp avx512bw /proc/cpuinfo; then
   ELASTOR_ISA=v4 score csv/model --input=test.csv | expect_same 'v4' csv_predicted/predictions.csv
 fi
 
-# Keys without vocabularies. The test rows have keys that training has not met, or that were evicted; these count with
-# their first values, as in mode predict.
+# Keys without vocabularies. The test rows have keys that training has not met, or that were evicted, or not admitted;
+# these count with their first values, with zeros, or with shared rows, as in mode predict.
 cat >keys.textproto <<'SCHEMA'
 name: "keys"
 delimiter: ","
@@ -141,8 +141,10 @@ fields { name: "size" type: NUMERIC transform: LOG2_STANDARDIZE }
 fields { name: "importance" type: WEIGHT }
 fields { name: "moment" type: CATEGORICAL encoding: IDENTITY_KEY column: "at" }
 SCHEMA
-sed 's/width: 3/& init_stddev: 0.3 tables { fields: "moment" capacity: 400 on_full: EVICT eviction { policy: LRU } }/' \
-  tiny.textproto >keys.experiment
+admission='tables { fields: "user" admission { min_count: 3 } unadmitted: SHARED_ROW }'
+admission+=' tables { fields: "item" admission { min_count: 2 } }'
+eviction='tables { fields: "moment" capacity: 400 on_full: EVICT eviction { policy: LRU } }'
+sed "s/width: 3/& init_stddev: 0.3 $eviction $admission/" tiny.textproto >keys.experiment
 "$prepare" --schema=keys.textproto --input=train.csv --test_input=test.csv --output_dir=data >prepare.log 2>&1 ||
   fail "prepare keys: $(cat prepare.log)"
 [[ ! -e data/vocabulary || -z $(ls data/vocabulary) ]] || fail "vocabularies of keys: $(ls data/vocabulary)"

@@ -66,7 +66,8 @@ StatusOr<StateShape> ShapeOf(const StoredCheckpoint& stored) {
                             .rows = table.keys.rows,
                             .width = table.columns[0].width,
                             .keyed = table.keys.keyed,
-                            .keeps_use = table.columns.back().name == kUseColumn});
+                            .keeps_use = table.columns.back().name == kUseColumn,
+                            .role = table.counts ? TableRole::kCounts : TableRole::kVectors});
   }
   // Both kinds of Adam have the same slots, and kSgd none: those that have more come first.
   for (const OptimizerKind kind : {OptimizerKind::kLazyAdam, OptimizerKind::kAdagrad,
@@ -177,8 +178,7 @@ StatusOr<CheckpointMetadata> CompactCheckpoint(const std::string& path, std::str
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, shape.status()));
   std::vector<int64_t> bytes_per_row;
   for (const TableSpec& table : shape->tables) {
-    bytes_per_row.push_back(
-        RowBytes({table.width, SlotElements(shape->sparse, table.width)}, sizeof(float)));
+    bytes_per_row.push_back(RowBytes(RowShapeOf(table, shape->sparse), sizeof(float)));
   }
   ELASTOR_ASSIGN_OR_RETURN(ShardPlan plan,
                            ShardPlan::Make(PlanKind::kRowWise, shape->tables, bytes_per_row,

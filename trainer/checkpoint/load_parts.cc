@@ -111,6 +111,10 @@ Status LoadOwn(const StoredCheckpoint& stored, Contents contents, const StateVie
       places.push_back(places.back());
       continue;
     }
+    if (contents == Contents::kWeights && table.counts) {
+      places.push_back(kNoTable);
+      continue;
+    }
     const auto found = std::find_if(state.tables->begin(), state.tables->end(),
                                     [&](const TableSpec& t) { return t.name == table.name; });
     places.push_back(static_cast<int>(found - state.tables->begin()));

@@ -47,17 +47,25 @@ Json ControlJson(const ControlRecord& control) {
   const auto printed = google::protobuf::util::MessageToJsonString(control, &text, options);
   CHECK(printed.ok()) << printed.message().ToString();
   Json json = Json::parse(text);
-  // Earlier builds refuse fields that they do not know. Only a run that was cut short has these.
+  // Earlier builds refuse fields that they do not know. Only a run that was cut short has the first
+  // two, and only one with rows that leave by time the last.
   if (!control.evaluation_pending()) json.erase("evaluation_pending");
   if (!control.spectrum_pending()) json.erase("spectrum_pending");
+  if (control.event_time() == 0) json.erase("event_time");
   return json;
 }
 
 Json TableJson(const StoredTable& table) {
   Json columns = Json::object();
   for (const Column& column : table.columns) columns[column.name] = column.width;
-  if (table.keys.keyed) return {{"name", table.name}, {"keyed", true}, {"columns", columns}};
-  return {{"name", table.name}, {"keys", table.keys.rows}, {"columns", columns}};
+  Json json = {{"name", table.name}, {"columns", columns}};
+  if (table.keys.keyed) {
+    json["keyed"] = true;
+  } else {
+    json["keys"] = table.keys.rows;
+  }
+  if (table.counts) json["counts"] = true;
+  return json;
 }
 
 Json FileJson(const std::string& name, const SafetensorsFacts& facts) {
@@ -94,6 +102,7 @@ StoredTable ParseTable(const JsonEntry& json, const StoredTable* before) {
   StoredTable table = {json.Member("name").Text(), {}, {}};
   table.keys.keyed = json.Has("keyed") && json.Member("keyed").Bool();
   if (!table.keys.keyed) table.keys.rows = json.Member("keys").Integer(1, kMost);
+  table.counts = json.Has("counts") && json.Member("counts").Bool();
   const JsonEntry columns = json.Member("columns");
   for (const auto& [name, width] : columns.Members()) {
     table.columns.push_back({name, width.Integer(1, kMost)});

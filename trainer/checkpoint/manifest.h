@@ -35,6 +35,7 @@ struct StoredTable {
   std::string name;
   KeySpace keys;
   std::vector<Column> columns;
+  bool counts = false;  // whether rows are numbers of occurrences (TableSpec::counts)
   bool holds_deletions() const { return columns.empty(); }
   bool operator==(const StoredTable&) const = default;
 };

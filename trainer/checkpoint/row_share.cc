@@ -36,7 +36,8 @@ RowShare::RowShare(const StateView& state, Contents contents, const MarkedRows<f
   const OptimizerKind kind = embedding_->optimizer_kind();
   for (int t = 0; t < static_cast<int>(state.tables->size()); ++t) {
     const TableSpec& table = (*state.tables)[t];
-    tables_.push_back({table.name, table.keys(), ColumnsOf(table, kind, contents)});
+    if (contents == Contents::kWeights && table.counts()) continue;
+    tables_.push_back({table.name, table.keys(), ColumnsOf(table, kind, contents), table.counts()});
     tables_.back().columns[0] = WeightsColumn(format, table.width);
     sources_.push_back({t, false, table.width});
     if (marked == nullptr || !table.keyed) continue;

@@ -34,7 +34,8 @@ std::vector<std::string> SlotNames(OptimizerKind kind) {
 std::vector<Column> ColumnsOf(const TableSpec& table, OptimizerKind kind, Contents contents) {
   std::vector<Column> columns = {WeightsColumn(RowFormat::kFloat32, table.width)};
   if (contents == Contents::kWeights) return columns;
-  const std::vector<std::string> slots = SlotNames(kind);
+  const std::vector<std::string> slots =
+      table.counts() ? std::vector<std::string>() : SlotNames(kind);
   for (const std::string& slot : slots) {
     columns.push_back({slot, SlotElements(kind, table.width) / static_cast<int64_t>(slots.size())});
   }

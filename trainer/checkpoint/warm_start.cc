@@ -178,6 +178,11 @@ Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
     return Leave(which + (table->keyed ? "has ids of a vocabulary; the model's table has keys"
                                        : "has keys; the model's table has ids of a vocabulary"));
   }
+  if (stored.counts && stored.keys != table->keys()) {
+    return UserError(which +
+                     "is of another admission.sketch_counters; expected the same, or "
+                     "training.warm_start.optimizer_state: false");
+  }
   if (stored.keys.rows > table->keys().rows) {
     return UserError(StrCat(which, "has ", stored.keys.rows, " keys; expected at most ",
                             table->rows, ", the rows of the model's table"));
@@ -212,6 +217,7 @@ Status WarmStarting::Choose(WarmStartReport* report) {
   for (const StoredTable& table : stored_.manifest().tables) {
     places_.push_back(table.holds_deletions() ? places_.back() : kNoTable);
     if (table.holds_deletions() || !Selected(table.name)) continue;
+    if (table.counts && contents_ == Contents::kWeights) continue;
     bool taken = false;
     ELASTOR_RETURN_IF_ERROR(ChooseTable(table, &taken));
     note(table.name, taken);

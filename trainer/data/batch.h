@@ -48,6 +48,8 @@ inline void FillLocalBatch(int64_t batch_begin, int64_t batch_rows, int rank, in
   batch->weights.swap(rows->weights);
   batch->groups.swap(rows->groups);
   SparseBatch& sparse = batch->sparse;
+  sparse.latest = 0;
+  for (const int64_t time : rows->times) sparse.latest = std::max(sparse.latest, time);
   sparse.rows = positions.size();
   sparse.fields = categorical_fields;
   sparse.ids.swap(rows->ids);

@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/models/models.h"
+#include "embedding/row_rules.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/fields/field_rules.h"
 
@@ -258,6 +259,40 @@ Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& op
                  "0, as optimizer.sparse: DENSE_ADAM changes every row at every step");
 }
 
+Status CheckAdmission(const std::string& path, const TableConfig& table) {
+  constexpr int64_t kMostCounters = int64_t{1} << 41;
+  const AdmissionConfig& admission = table.admission();
+  const bool sketched = admission.counter() == AdmissionConfig::COUNT_MIN;
+  const auto mistake = [&](const std::string& field, int64_t found, const std::string& expected) {
+    return Mistake(path + "." + field, std::to_string(found), expected);
+  };
+  if (admission.min_count() > kMostCount) {
+    return mistake("admission.min_count", admission.min_count(), StrCat("at most ", kMostCount));
+  }
+  if (admission.min_count() <= 1) {
+    const char* const needless = sketched                          ? "admission.counter"
+                                 : admission.count_ttl_steps() > 0 ? "admission.count_ttl_steps"
+                                 : admission.sketch_counters() > 0 ? "admission.sketch_counters"
+                                 : table.unadmitted() != TableConfig::ZERO ? "unadmitted"
+                                                                           : nullptr;
+    if (needless == nullptr) return OkStatus();
+    return mistake("admission.min_count", admission.min_count(),
+                   StrCat("2 or more, as ", needless, " is set"));
+  }
+  if (sketched && admission.count_ttl_steps() > 0) {
+    return mistake("admission.count_ttl_steps", admission.count_ttl_steps(),
+                   "0, as sketches do not forget; or counter: EXACT");
+  }
+  if (sketched ? admission.sketch_counters() == 0 || admission.sketch_counters() > kMostCounters
+               : admission.sketch_counters() > 0) {
+    return mistake(
+        "admission.sketch_counters", admission.sketch_counters(),
+        sketched ? StrCat("a number up to ", kMostCounters, ", or a capacity that it is made of")
+                 : "0, as counter is EXACT");
+  }
+  return OkStatus();
+}
+
 // Numbers of other policies than the chosen one, and rules by which no row would ever leave, are
 // slips.
 Status CheckTable(const std::string& path, const TableConfig& table) {
@@ -272,6 +307,7 @@ Status CheckTable(const std::string& path, const TableConfig& table) {
   };
   for (const Number& number :
        {Number{"ttl_steps", static_cast<double>(eviction.ttl_steps()), Policy::TTL_STEPS},
+        Number{"ttl_seconds", static_cast<double>(eviction.ttl_seconds()), Policy::TTL_EVENT_TIME},
         Number{"half_life_steps", static_cast<double>(eviction.half_life_steps()),
                Policy::DECAYED_LFU},
         Number{"min_l2", eviction.min_l2(), Policy::L2}}) {
@@ -280,6 +316,7 @@ Status CheckTable(const std::string& path, const TableConfig& table) {
                    number.value > 0 ? "0, as policy is " + policy
                                     : "a positive number, as policy is " + policy);
   }
+  ELASTOR_RETURN_IF_ERROR(CheckAdmission(path, table));
   const bool evicts = eviction.policy() != EvictionConfig::NONE;
   const bool when_full = table.on_full() == TableConfig::EVICT;
   if (when_full && !evicts)
@@ -295,8 +332,9 @@ Status CheckTable(const std::string& path, const TableConfig& table) {
     return Mistake(path + ".evict_every_steps", "0",
                    "steps between two passes, or on_full: EVICT, as eviction.policy is " + policy);
   }
-  const bool by_limit =
-      eviction.policy() == EvictionConfig::TTL_STEPS || eviction.policy() == EvictionConfig::L2;
+  const bool by_limit = eviction.policy() == EvictionConfig::TTL_STEPS ||
+                        eviction.policy() == EvictionConfig::TTL_EVENT_TIME ||
+                        eviction.policy() == EvictionConfig::L2;
   if (table.capacity() > 0 && eviction.evict_to() > table.capacity()) {
     return Mistake(path + ".eviction.evict_to", std::to_string(eviction.evict_to()),
                    StrCat("at most the capacity, ", table.capacity()));
@@ -326,6 +364,13 @@ Status ValidateExperiment(const Experiment& experiment) {
   for (int i = 0; i < experiment.embedding().tables_size(); ++i) {
     ELASTOR_RETURN_IF_ERROR(
         CheckTable(StrCat("embedding.tables ", i + 1), experiment.embedding().tables(i)));
+    const EvictionConfig& eviction = experiment.embedding().tables(i).eviction();
+    if (eviction.policy() == EvictionConfig::TTL_EVENT_TIME &&
+        experiment.data().order() != DataConfig::FILE_ORDER) {
+      return Mistake(
+          "data.order", DataConfig::Order_Name(experiment.data().order()),
+          StrCat("FILE_ORDER, as embedding.tables ", i + 1, ".eviction.policy is TTL_EVENT_TIME"));
+    }
   }
   const int32_t iterations = experiment.evaluation().iterations();
   ModelConfig model = experiment.model();

@@ -101,6 +101,7 @@ void FillDefaults(Message* message) {
 }  // namespace
 
 void ResolveDefaults(Experiment* experiment) {
+  constexpr int64_t kMostSketched = int64_t{1} << 40;
   ModelConfig* model = experiment->mutable_model();
   ResolveModel(model);
   if (experiment->name().empty()) experiment->set_name(KindName(*ChosenModel(*model)));
@@ -108,6 +109,10 @@ void ResolveDefaults(Experiment* experiment) {
   if (!training->has_eval_batch_size()) training->set_eval_batch_size(training->batch_size());
 
   for (TableConfig& table : *experiment->mutable_embedding()->mutable_tables()) {
+    if (const AdmissionConfig& admission = table.admission();
+        admission.counter() == AdmissionConfig::COUNT_MIN && !admission.has_sketch_counters()) {
+      table.mutable_admission()->set_sketch_counters(2 * std::min(table.capacity(), kMostSketched));
+    }
     EvictionConfig* const eviction = table.mutable_eviction();
     if (eviction->has_evict_to()) continue;
     const int64_t nine_tenths = table.capacity() / 10 * 9 + table.capacity() % 10 * 9 / 10;

@@ -43,7 +43,7 @@ Json Lines(const std::string& text) {
 int64_t Parameters(const std::vector<TableSpec>& tables) {
   int64_t parameters = 0;
   for (const TableSpec& table : tables) {
-    AddSize(SizeProduct({table.rows, table.width}), &parameters);
+    if (!table.counts()) AddSize(SizeProduct({table.rows, table.width}), &parameters);
   }
   return parameters;
 }

@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "core/models/models.h"
+#include "embedding/admission.h"
 #include "embedding/row_store.h"
 #include "trainer/experiment/model_choice.h"
 #include "trainer/experiment/sequences.h"
@@ -215,6 +216,8 @@ RowRules::Policy PolicyOf(EvictionConfig::Policy policy) {
       return RowRules::Policy::kTtlSteps;
     case EvictionConfig::L2:
       return RowRules::Policy::kL2;
+    case EvictionConfig::TTL_EVENT_TIME:
+      return RowRules::Policy::kTtlEventTime;
     default:
       return RowRules::Policy::kNone;
   }
@@ -226,14 +229,21 @@ RowRules RulesOf(const EmbeddingConfig& embedding, const std::string& field) {
   for (const TableConfig& table : embedding.tables()) {
     if (std::ranges::count(table.fields(), field) == 0) continue;
     const EvictionConfig& eviction = table.eviction();
+    const AdmissionConfig& admission = table.admission();
+    constexpr int64_t kCountersOfLines = kPartitions * kSketchLine;
     return {.policy = PolicyOf(eviction.policy()),
             .capacity = table.capacity(),
             .evicts_when_full = table.on_full() == TableConfig::EVICT,
             .evict_to = eviction.evict_to(),
             .evict_every_steps = table.evict_every_steps(),
             .ttl_steps = eviction.ttl_steps(),
+            .ttl_seconds = eviction.ttl_seconds(),
             .half_life_steps = eviction.half_life_steps(),
-            .min_l2 = eviction.min_l2()};
+            .min_l2 = eviction.min_l2(),
+            .min_count = std::max<int64_t>(admission.min_count(), 1),
+            .sketch_lines = (admission.sketch_counters() + kCountersOfLines - 1) / kCountersOfLines,
+            .shares_rows = table.unadmitted() == TableConfig::SHARED_ROW,
+            .count_ttl_steps = admission.count_ttl_steps()};
   }
   return {};
 }
@@ -250,7 +260,7 @@ std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInf
     table.keeps_use = table.rules.keeps_use();
     table.rows = table.rules.capacity;
   }
-  return tables;
+  return WithAdmission(std::move(tables));
 }
 
 Status CheckKeyedTables(const Experiment& experiment, const DatasetInfo& data) {
@@ -277,10 +287,12 @@ Status CheckKeyedTables(const Experiment& experiment, const DatasetInfo& data) {
   }
   if (keyed.empty()) return OkStatus();
   for (const auto& field : data.categorical) {
-    if (!field.name.ends_with("/deleted")) continue;
-    return UserError("data.path: field '" + field.name +
-                     "' beside keyed fields: checkpoints call the deletions of their tables so; "
-                     "expected another name in the schema");
+    for (const char* suffix : {"/deleted", kSharedSuffix, kCountsSuffix, kSketchSuffix}) {
+      if (!field.name.ends_with(suffix)) continue;
+      return UserError("data.path: field '" + field.name +
+                       "' beside keyed fields: checkpoints call parts of their tables so; "
+                       "expected another name in the schema");
+    }
   }
   if (experiment.optimizer().sparse() == OptimizerConfig::DENSE_ADAM) {
     return UserError(
@@ -400,8 +412,7 @@ StatusOr<ShardPlan> MakePlan(const Experiment& experiment, const std::vector<Tab
   const OptimizerKind kind = SparseKind(experiment.optimizer().sparse());
   std::vector<int64_t> bytes_per_row;
   for (const TableSpec& table : tables) {
-    bytes_per_row.push_back(
-        RowBytes({table.width, SlotElements(kind, table.width)}, sizeof(float)));
+    bytes_per_row.push_back(RowBytes(RowShapeOf(table, kind), sizeof(float)));
   }
   if (!planned.empty()) {
     return ShardPlan::Make(planned, tables, bytes_per_row, ranks,

@@ -37,7 +37,8 @@ Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data);
 // Returns the width of an embedding table's rows: embedding.width, plus 1 if the model has a
 // first-order weight.
 int64_t TableWidth(const Experiment& experiment);
-// Makes one table per categorical field that does not share another field's table.
+// Makes one table per categorical field that does not share another field's table, and behind these
+// the tables of their admission.
 std::vector<TableSpec> MakeTables(const Experiment& experiment, const DatasetInfo& data);
 // Returns the rules that the table of a keyed field has; none if embedding.tables does not name it.
 RowRules RulesOf(const EmbeddingConfig& embedding, const std::string& field);

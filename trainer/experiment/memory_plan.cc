@@ -136,6 +136,14 @@ MemoryPlan::MemoryPlan(const Experiment& experiment, const DatasetInfo& data, co
     const bool unbounded = tables_[t].keyed && tables_[t].rows == 0;
     const bool by_rows = bounded && (unbounded || !data.categorical[f].multi_hot);
     AddSize(by_rows ? rows_read : tables_[t].rows, &most_[t]);
+    for (size_t other = 0; bounded && other < tables_.size(); ++other) {
+      if (tables_[other].role == TableRole::kCounts && tables_[other].beside == t) {
+        AddSize(rows_read, &most_[other]);
+      }
+    }
+  }
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (!tables_[t].looked_up() && !tables_[t].keyed) most_[t] = tables_[t].rows;
   }
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (!tables_[t].keyed || tables_[t].rows > 0) most_[t] = std::min(most_[t], tables_[t].rows);
@@ -156,7 +164,9 @@ MemoryPlan MemoryPlan::WithNtkRows(int64_t rows) const {
 
 MemoryPlan MemoryPlan::WithEmbeddingWidth(int64_t width) const {
   MemoryPlan other = *this;
-  for (TableSpec& table : other.tables_) table.width += width - experiment_.embedding().width();
+  for (TableSpec& table : other.tables_) {
+    if (!table.counts()) table.width += width - experiment_.embedding().width();
+  }
   return other;
 }
 
@@ -249,11 +259,11 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
   int64_t stored = 0, stored_most = 0, stored_all = 0;  // in a checkpoint, by this rank
   for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
     const Rows rows = RowsOf(t, shards, rank);
-    const int64_t elements = tables_[t].width + SlotElements(kind, tables_[t].width);
-    const int64_t row =
-        (options_.on_device ? elements * kElement
-                            : RowBytes({tables_[t].width, elements - tables_[t].width}, kElement)) +
-        (tables_[t].keyed ? kKeyBytes : 0);
+    if (!options_.trains && tables_[t].counts()) continue;
+    const RowShape shape = RowShapeOf(tables_[t], kind);
+    const int64_t elements = shape.elements();
+    const int64_t row = (options_.on_device ? elements * kElement : RowBytes(shape, kElement)) +
+                        (tables_[t].keyed ? kKeyBytes : 0);
     AddSize(SizeProduct({rows.all, row + kept}), &all);
     AddSize(BitBytes(rows.all), &all);
     AddSize(SizeProduct({rows.surely, row + kept}), &surely);

@@ -96,6 +96,8 @@ struct TableRecord {
   int64_t admitted = 0;  // rows that the step created
   int64_t evicted = 0;   // rows that the step removed
   int64_t bytes = 0;     // of the rows' keys, weights and slots
+  // With admission: the share of the step's occurrences whose key has no row.
+  std::optional<double> unadmitted_share = std::nullopt;
 };
 inline constexpr RecordField<TableRecord> kTableFields[] = {
     {.name = "step", .value = &TableRecord::step},
@@ -104,6 +106,10 @@ inline constexpr RecordField<TableRecord> kTableFields[] = {
     {.name = "admitted", .value = &TableRecord::admitted, .column = false},
     {.name = "evicted", .value = &TableRecord::evicted, .column = false},
     {.name = "bytes", .value = &TableRecord::bytes, .column = false},
+    {.name = "unadmitted_share",
+     .value = &TableRecord::unadmitted_share,
+     .if_empty = IfEmpty::kLeftOut,
+     .column = false},
 };
 
 // Total cost of one phase of communication in one kind of work.

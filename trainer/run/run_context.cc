@@ -298,8 +298,9 @@ StatusOr<Summary> RunContext::MakeSummary() {
   summary.ranks = communicator->size();
   summary.virtual_shards = experiment.parallel().virtual_shards();
   summary.dense_parameters = model.graph.parameters().element_count();
-  for (const TableSpec& table : model.tables)
-    summary.embedding_parameters += table.rows * table.width;
+  for (const TableSpec& table : model.tables) {
+    if (!table.counts()) summary.embedding_parameters += table.rows * table.width;
+  }
   summary.build = BuildName();
   summary.numerics = numerics;
   summary.isa = IsaName(ActiveIsa());

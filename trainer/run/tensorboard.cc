@@ -242,6 +242,9 @@ Status TensorBoardFile::Append(const TableRecord& record) {
   tensorboard::Summary* const summary = event.mutable_summary();
   AddScalar("table_rows/" + record.table, static_cast<double>(record.rows), summary);
   AddScalar("table_evicted/" + record.table, static_cast<double>(record.evicted), summary);
+  if (record.unadmitted_share) {
+    AddScalar("table_unadmitted_share/" + record.table, *record.unadmitted_share, summary);
+  }
   return Write(std::move(event));
 }
 

@@ -50,6 +50,8 @@ class TrainingRun {
 
  private:
   // Refuses what nothing could be decided by and what the end of the run could not write.
+  // Whether the data have the times that tables need.
+  Status CheckTimes() const;
   Status CheckEnd() const;
   // The state before the first step: initial, of a warm start, or of a checkpoint.
   StatusOr<ControlRecord> Begin();
@@ -156,6 +158,7 @@ int64_t TrainingRun::Requests() const {
 }
 
 Status TrainingRun::Train() {
+  ELASTOR_RETURN_IF_ERROR(CheckTimes());
   ELASTOR_RETURN_IF_ERROR(CheckEnd());
   if (experiment_.spectrum().ntk_rows() > 0) {
     const Status status = context_.CheckNtk();
@@ -171,6 +174,7 @@ Status TrainingRun::Train() {
   first_step_ = record.step();
   context_.step().set_steps(record.step());
   context_.step().set_optimizer_step_offset(record.optimizer_step_offset());
+  context_.State().embedding->set_event_time(record.event_time());
   ELASTOR_RETURN_IF_ERROR(
       publications_.Begin(record, [this](int64_t first_step) { return MakeBatches(first_step); }));
   batches_ = MakeBatches(record.step());
@@ -184,6 +188,17 @@ Status TrainingRun::Train() {
                    : "; start the same command again with --resume to go on from there"));
   }
   return Finish();
+}
+
+Status TrainingRun::CheckTimes() const {
+  if (context_.dataset->info().has_times) return OkStatus();
+  for (const TableSpec& table : context_.model.tables) {
+    if (!table.rules.by_time()) continue;
+    return UserError("data.path: " + experiment_.data().path() +
+                     ": no TIME field, by which the eviction of table '" + table.name +
+                     "' goes; expected one in the schema, or another policy than TTL_EVENT_TIME");
+  }
+  return OkStatus();
 }
 
 Status TrainingRun::CheckEnd() const {
@@ -232,6 +247,7 @@ StatusOr<ControlRecord> TrainingRun::Begin() {
   if (warm_start.optimizer_state()) {
     record.set_optimizer_step_offset(report.metadata.control.step() +
                                      report.metadata.control.optimizer_step_offset());
+    record.set_event_time(report.metadata.control.event_time());
   }
   return record;
 }
@@ -416,7 +432,7 @@ Status TrainingRun::RunStep(const LocalBatch& batch, const LocalBatch* next) {
   const Clock::time_point start = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(const StepResult result,
                            context_.step().Run(batch, next, control_->LearningRate(), Requests()));
-  control_->StepDone();
+  control_->StepDone(context_.State().embedding->event_time());
   train_seconds_ += SecondsSince(start);
   train_rows_ += batch.global_rows;
   context_.communicator->Enter(Activity::kRecords);
@@ -482,12 +498,17 @@ Status TrainingRun::LogTables(bool all) {
          ColumnsOf(table, state.embedding->optimizer_kind(), Contents::kState)) {
       row_bytes += column.width * static_cast<int64_t>(sizeof(float));
     }
+    std::optional<double> unadmitted;
+    if (table.rules.admits() && keyed.occurrences > 0) {
+      unadmitted = static_cast<double>(keyed.unadmitted) / static_cast<double>(keyed.occurrences);
+    }
     ELASTOR_RETURN_IF_ERROR(log_.Append(TableRecord{.step = step(),
                                                     .table = table.name,
                                                     .rows = keyed.rows,
                                                     .admitted = keyed.admitted,
                                                     .evicted = keyed.evicted,
-                                                    .bytes = keyed.rows * row_bytes}));
+                                                    .bytes = keyed.rows * row_bytes,
+                                                    .unadmitted_share = unadmitted}));
   }
   return OkStatus();
 }

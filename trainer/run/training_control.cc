@@ -49,7 +49,8 @@ double TrainingControl::LearningRate() const {
                   std::min(planned, schedule.min_learning_rate()));
 }
 
-void TrainingControl::StepDone() {
+void TrainingControl::StepDone(int64_t event_time) {
+  record_.set_event_time(event_time);
   record_.set_learning_rate(LearningRate());
   record_.set_step(record_.step() + 1);
   record_.set_epoch(record_.step() / epoch_.steps());

@@ -30,8 +30,8 @@ class TrainingControl {
 
   // Returns the learning rate of the next step.
   double LearningRate() const;
-  // Tells that a step was done with that learning rate.
-  void StepDone();
+  // Tells that a step was done with that learning rate. event_time: EmbeddingState::event_time.
+  void StepDone(int64_t event_time = 0);
   // Returns whether a scheduled evaluation follows the step just done and was not told yet. Only
   // scheduled evaluations influence the run.
   bool EvaluationDue() const { return record_.evaluation_pending(); }

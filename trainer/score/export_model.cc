@@ -132,8 +132,11 @@ std::string FeaturesJson(const Scorer& scorer) {
     const TableSpec& table = layout.table(t);
     if (!table.keyed) continue;
     const uint64_t key = MakeRandomKey(seed, RandomPurpose::kRowInit, HashName(table.name));
-    json["keyed_tables"][table.name] = {{"random_key", HashText(key)},
-                                        {"init_stddev", table.init_stddev}};
+    Json& made = json["keyed_tables"][table.name];
+    made = {{"random_key", HashText(key)}, {"init_stddev", table.init_stddev}};
+    if (!table.rules.admits()) continue;
+    const int shared = layout.Beside(t, TableRole::kShared);
+    made["unadmitted"] = shared < 0 ? "" : layout.table(shared).name;
   }
   Json& encoding = json["encoding"] = Json::object();
   AddEncodingJson(*model.metadata.encoding, &encoding);

@@ -32,6 +32,11 @@ std::vector<int32_t> AllPartitions() {
   return partitions;
 }
 
+std::vector<TableSpec> WithoutCounts(std::vector<TableSpec> tables) {
+  std::erase_if(tables, [](const TableSpec& table) { return table.counts(); });
+  return tables;
+}
+
 Status CheckPrecision(const std::string& folder, const Experiment& experiment) {
   const Precision precision = PrecisionOf(experiment.training());
   if (precision == Precision::kFloat32 || (precision == Precision::kBFloat16 && CpuHasBFloat16())) {
@@ -54,10 +59,14 @@ Status ForEachPiece(const StoredCheckpoint& stored, ThreadPool* pool, const Use&
       const RowPiece* piece;
     };
     std::vector<Piece> pieces;
+    bool counts = false;  // which training alone reads; they stand behind all others
     for (size_t t = 0, of = 0; t < manifest.tables.size(); ++t) {
-      if (t > 0 && !manifest.tables[t].holds_deletions()) ++of;
+      if (!manifest.tables[t].holds_deletions()) {
+        if (t > 0) ++of;
+        counts = manifest.tables[t].counts;
+      }
       for (const RowPiece& piece : manifest.embedding[f].pieces[t]) {
-        pieces.push_back({t, of, &piece});
+        if (!counts) pieces.push_back({t, of, &piece});
       }
     }
     std::atomic<size_t> next = 0;
@@ -160,7 +169,7 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
 Scorer::Body::Body(const ModelDescription& model, ResolvedModel resolved, RowFormat rows)
     : task(resolved.task),
       graph(std::move(resolved.graph)),
-      layout(std::move(resolved.tables), std::move(resolved.fields)),
+      layout(WithoutCounts(std::move(resolved.tables)), std::move(resolved.fields)),
       rows(rows) {
   const RowStore<float>::Initial initial = {
       static_cast<uint64_t>(model.experiment.training().seed()), 0};
@@ -203,7 +212,8 @@ Status Scorer::LoadDense(const StoredCheckpoint& stored, ThreadPool* pool) {
 Status Scorer::CheckTables(const StoredCheckpoint& stored) const {
   const Manifest& manifest = stored.manifest();
   const EmbeddingLayout& layout = body_->layout;
-  const std::vector<StoredTable> tables = manifest.tables_of_rows();
+  std::vector<StoredTable> tables = manifest.tables_of_rows();
+  std::erase_if(tables, [](const StoredTable& table) { return table.counts; });
   const RowFormat format = RowFormatOf(stored.manifest().metadata);
   for (size_t t = 0; t < tables.size(); ++t) {
     const StoredTable& table = tables[t];
@@ -413,6 +423,17 @@ Status Scorer::Score(Rows* rows, std::vector<float>* logits,
   return OkStatus();
 }
 
+void Scorer::MakeMissing(int64_t table, int64_t key, float* row) const {
+  const TableSpec& spec = body_->layout.table(table);
+  if (const int shared = body_->layout.Beside(table, TableRole::kShared); shared >= 0) {
+    body_->initials[shared].MakeInitial(spec.keys().PartitionOf(key), row);
+  } else if (spec.rules.admits()) {
+    std::fill_n(row, spec.width, 0.0f);
+  } else {
+    body_->initials[table].MakeInitial(key, row);
+  }
+}
+
 void Scorer::LookUp(Worker* worker) const {
   const UniqueIds& ids = worker->ids;
   const EmbeddingLayout& layout = body_->layout;
@@ -423,6 +444,12 @@ void Scorer::LookUp(Worker* worker) const {
     const std::span keys(ids.keys() + range.begin, static_cast<size_t>(range.size()));
     body_->stores[t].Find(keys, rows.data() + range.begin);
     for (const auto& layer : layers_) (*layer)[t].Replace(keys, rows.data() + range.begin);
+    const int shared = layout.Beside(t, TableRole::kShared);
+    for (int64_t u = range.begin; shared >= 0 && u < range.end; ++u) {
+      if (rows[u] != nullptr) continue;
+      const int64_t partition = layout.table(t).keys().PartitionOf(ids.keys()[u]);
+      body_->stores[shared].Find({&partition, 1}, &rows[u]);
+    }
   }
   const bool small = body_->rows != RowFormat::kFloat32;
   const int64_t makes = small ? std::ssize(rows) : std::ranges::count(rows, nullptr);
@@ -434,7 +461,7 @@ void Scorer::LookUp(Worker* worker) const {
     const Range range = ids.OfTable(t);
     for (int64_t u = range.begin; u < range.end; ++u) {
       if (rows[u] == nullptr) {
-        body_->initials[t].MakeInitial(ids.keys()[u], made);
+        MakeMissing(t, ids.keys()[u], made);
       } else if (small) {
         DecodeRow(body_->rows, rows[u], layout.width(t), made);
       } else {

@@ -136,6 +136,8 @@ class Scorer {
   Digest RecordOf(size_t table, int64_t key) const;
   // Checks that the weights have the digest that a publication says.
   Status CheckDigest(const std::string& path) const;
+  // Writes what serves a key that has no row, when no shared row stands for it either.
+  void MakeMissing(int64_t table, int64_t key, float* row) const;
   // Sets rows[u] to the weights of unique id u, made in the worker's memory where they are not
   // there as such.
   void LookUp(Worker* worker) const;

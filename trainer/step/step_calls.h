@@ -80,8 +80,8 @@ inline constexpr int kScalarSums = 4;
 inline constexpr int kScalarWords = kScalarSums * ExactSum::kWords + kRequestBits;
 // Returns the words of all of them.
 inline int64_t ScalarWords(std::span<const TableSpec> tables) {
-  constexpr int64_t kKeyedTableCounts = 3;  // ShardedEmbedding::CountKeyedRows
-  return kScalarWords + kKeyedTableCounts * std::ranges::count_if(tables, &TableSpec::keyed);
+  const auto has_rows = [](const TableSpec& table) { return table.keyed && table.looked_up(); };
+  return kScalarWords + kKeyedTableCounts * std::ranges::count_if(tables, has_rows);
 }
 inline constexpr int kWeightWords = ExactSum::kWords;
 

@@ -127,7 +127,7 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
 
   clock.Enter(StepPart::kScalars);
   for (int i = 0; i < kRequestBits; ++i) scalars.requests[i] = requests >> i & 1;
-  scalars.keyed_rows = embedding_->CountKeyedRows(*routed_.ids);
+  scalars.keyed_rows = embedding_->CountKeyedRows();
   ELASTOR_RETURN_IF_ERROR(SumScalars(&scalars));
   StepResult result;
   result.loss = routed_.weight == 0 ? 0 : scalars.loss.Value() / routed_.weight;

@@ -94,6 +94,7 @@ void StateRank::Fill(int seed) {
     embedding->SetRow(table, key, row.data(), row.data() + width);
   };
   for (int64_t key = seed % 3; key < tables[0].rows; key += 3) set_row(0, key);
+  if (!tables[1].looked_up()) return;
   for (const int64_t key : {0, 3, 19}) set_row(1, key);
 }
 

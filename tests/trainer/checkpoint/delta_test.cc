@@ -8,6 +8,7 @@
 #include "collective/communicator.h"
 #include "core/base/file.h"
 #include "core/process/claimed_folder.h"
+#include "embedding/admission.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/trainer/checkpoint/checkpoint_testing.h"
@@ -215,6 +216,70 @@ TEST_F(DeltaTest, RowsThatGoAndReturn) {
   EXPECT_EQ(RowsIn(13), RowsIn(4));
   EXPECT_EQ(ReadCheckpointMetadata(Path(13))->state_digest,
             ReadCheckpointMetadata(Path(3))->state_digest);
+}
+
+// Counts, sketches and shared rows of an admission are part of states, whole and in deltas, and
+// none of models.
+TEST_F(DeltaTest, AdmissionIsPartOfTheState) {
+  model_.tables.resize(1);
+  model_.tables[0].keyed = true;
+  for (const bool sketched : {false, true}) {
+    RowRules& rules = model_.tables[0].rules;
+    rules = {.min_count = 3, .shares_rows = true};
+    sketched ? rules.sketch_lines = 2 : rules.count_ttl_steps = 5;
+    const std::vector<TableSpec> plain = {model_.tables[0]};
+    model_.tables = WithAdmission(plain);
+    ASSERT_EQ(model_.tables.size(), 3u);
+    for (const Layout& writers : {kDeltaLayouts[0], kDeltaLayouts[3]}) {
+      const Status status = OnRanks(model_, writers, [&](StateRank& rank) -> Status {
+        CheckpointWriter writer(rank.View(), kStaging, rank.communicator);
+        rank.Train(Keys(0, 900, 1), 1);
+        rank.Train(Keys(0, 300, 1), 2);
+        ELASTOR_RETURN_IF_ERROR(Write(1, false, &rank, &writer).status());
+        rank.Train(Keys(200, 400, 1), 3);  // admits 100 keys
+        rank.Train(Keys(1000, 1050, 1), 4);
+        ELASTOR_ASSIGN_OR_RETURN(const CheckpointMetadata delta, Write(2, true, &rank, &writer));
+        EXPECT_TRUE(delta.base.has_value());
+        return OkStatus();
+      });
+      ASSERT_EQ(status.message(), "") << writers.ranks;
+      for (const int readers : {1, 2}) ExpectRead(2, kDeltaLayouts[readers]);
+    }
+    // What is read counts on: the third occurrence admits.
+    int64_t rows = 0;
+    const auto train_on = [&](StateRank& rank) -> Status {
+      ELASTOR_RETURN_IF_ERROR(
+          LoadCheckpoint(Path(2), Contents::kState, SomeModel(), rank.View(), *rank.communicator)
+              .status());
+      rank.Train(Keys(0, 150, 1), 5);
+      for (const int64_t of_partition : rank.embedding->CountRows(0)) rows += of_partition;
+      return CompactCheckpoint(Path(2), Path(12), 1, *rank.communicator).status();
+    };
+    std::filesystem::remove_all(Path(12));
+    ASSERT_EQ(OnRanks(model_, {1}, train_on).message(), "");
+    EXPECT_GE(rows, 100 + 150);
+    EXPECT_LE(rows, sketched ? 260 : 250);  // a sketch may count too much
+    EXPECT_EQ(ReadCheckpointMetadata(Path(12))->state_digest,
+              ReadCheckpointMetadata(Path(2))->state_digest);
+    const StatusOr<Manifest> compacted =
+        ParseManifest(Path(12), *ReadFile(Path(12) + "/" + kManifestFile));
+    EXPECT_TRUE(compacted->tables[2].counts && !compacted->tables[1].counts);
+    // A model has no counts, and is read without them.
+    std::string digest;
+    const std::string weights = directory_ + "/weights" + (sketched ? "1" : "0");
+    ASSERT_TRUE(Save(model_, {2}, weights, Contents::kWeights, 1, &digest).ok());
+    const Status read = OnRanks(model_, {3}, [&](StateRank& rank) -> Status {
+      for (const std::string& path : {weights, Path(2)}) {
+        ELASTOR_RETURN_IF_ERROR(
+            LoadCheckpoint(path, Contents::kWeights, SomeModel(), rank.View(), *rank.communicator)
+                .status());
+        for (const int64_t of_partition : rank.embedding->CountRows(2)) EXPECT_EQ(of_partition, 0);
+      }
+      return OkStatus();
+    });
+    EXPECT_EQ(read.message(), "");
+    model_.tables = plain;
+  }
 }
 
 // A delta with its base, written as one folder on any ranks, is what a full state of its step is.

@@ -731,6 +731,12 @@ TEST(ConfigTest, RulesOfKeyedTables) {
             at + "eviction.evict_to: 101; expected at most the capacity, 100");
   EXPECT_EQ(mistake(full + "eviction { policy: TTL_STEPS }"),
             at + "eviction.ttl_steps: 0; expected a positive number, as policy is TTL_STEPS");
+  EXPECT_EQ(
+      mistake(full + "eviction { policy: TTL_EVENT_TIME }"),
+      at + "eviction.ttl_seconds: 0; expected a positive number, as policy is TTL_EVENT_TIME");
+  EXPECT_EQ(mistake(full + "eviction { policy: TTL_EVENT_TIME ttl_seconds: 60 }"),
+            "data.order: SHUFFLED; expected FILE_ORDER, as embedding.tables 1.eviction.policy is "
+            "TTL_EVENT_TIME");
   EXPECT_EQ(mistake(full + "eviction { policy: LRU min_l2: .5 }"),
             at + "eviction.min_l2: 0.5; expected 0, as policy is LRU");
   EXPECT_EQ(
@@ -766,8 +772,8 @@ TEST(ConfigTest, RulesOfKeyedTables) {
   data.categorical[1].name = "user/deleted";
   EXPECT_EQ(
       refused(experiment),
-      "data.path: field 'user/deleted' beside keyed fields: checkpoints call the deletions of "
-      "their tables so; expected another name in the schema");
+      "data.path: field 'user/deleted' beside keyed fields: checkpoints call parts of their tables "
+      "so; expected another name in the schema");
   data.categorical[1].name = "city";
   experiment.mutable_optimizer()->set_sparse(OptimizerConfig::DENSE_ADAM);
   EXPECT_EQ(refused(experiment),
@@ -782,6 +788,61 @@ TEST(ConfigTest, RulesOfKeyedTables) {
   ResolveDefaults(&again);
   EXPECT_EQ(NumericHash(again), NumericHash(experiment));
   EXPECT_EQ(FieldTexts(experiment).at("embedding.tables.0.eviction.policy"), "LRU");
+}
+
+// The admission of keyed tables: its tables stand behind those of the fields, and every slip has
+// its line.
+TEST(ConfigTest, AdmissionOfKeyedTables) {
+  const auto resolved = [](const std::string& table) {
+    Experiment experiment = Given({});
+    EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(
+        "embedding { tables { fields: 'user' " + table + " } }", &experiment));
+    ResolveDefaults(&experiment);
+    return experiment;
+  };
+  const auto mistake = [&](const std::string& table) {
+    return ValidateExperiment(resolved(table)).message();
+  };
+  const std::string at = "embedding.tables 1.admission.";
+  EXPECT_EQ(mistake("admission { min_count: 3 count_ttl_steps: 9 } unadmitted: SHARED_ROW"), "");
+  EXPECT_EQ(mistake("capacity: 5 admission { min_count: 3 counter: COUNT_MIN }"), "");
+  EXPECT_EQ(mistake("admission { min_count: 16777217 }"),
+            at + "min_count: 16777217; expected at most 16777216");
+  EXPECT_EQ(mistake("unadmitted: SHARED_ROW"),
+            at + "min_count: 0; expected 2 or more, as unadmitted is set");
+  EXPECT_EQ(mistake("admission { min_count: 1 count_ttl_steps: 9 }"),
+            at + "min_count: 1; expected 2 or more, as admission.count_ttl_steps is set");
+  EXPECT_EQ(mistake("admission { min_count: 1 counter: COUNT_MIN }"),
+            at + "min_count: 1; expected 2 or more, as admission.counter is set");
+  EXPECT_EQ(mistake("admission { min_count: 3 counter: COUNT_MIN }"),
+            at + "sketch_counters: 0; expected a number up to 2199023255552, or a capacity that it "
+                 "is made of");
+  EXPECT_EQ(mistake("admission { min_count: 3 sketch_counters: 7 }"),
+            at + "sketch_counters: 7; expected 0, as counter is EXACT");
+  EXPECT_EQ(mistake("capacity: 5 admission { min_count: 3 counter: COUNT_MIN count_ttl_steps: 4 }"),
+            at + "count_ttl_steps: 4; expected 0, as sketches do not forget; or counter: EXACT");
+
+  DatasetInfo data;
+  data.categorical = {{.name = "user", .keyed = true}, {.name = "city", .ids = 9}};
+  const std::vector<TableSpec> tables = MakeTables(
+      resolved("capacity: 40000 admission { min_count: 3 counter: COUNT_MIN } unadmitted: "
+               "SHARED_ROW"),
+      data);
+  ASSERT_EQ(tables.size(), 4u);
+  EXPECT_EQ(tables[2].name, "user/shared");
+  EXPECT_EQ(tables[2].rows, 4096);
+  EXPECT_EQ(tables[3].name, "user/sketch");
+  EXPECT_EQ(tables[3].rows, 4096 * 4 * 2);  // 80,000 counters of 65,536 a line
+  const std::vector<TableSpec> exact =
+      MakeTables(resolved("admission { min_count: 3 count_ttl_steps: 9 }"), data);
+  ASSERT_EQ(exact.size(), 3u);
+  EXPECT_EQ(exact[2].name, "user/counts");
+  EXPECT_EQ(exact[2].rules.evict_every_steps, 2);
+  EXPECT_EQ(MakeTables(resolved("admission { min_count: 1 }"), data).size(), 2u);
+  data.categorical[1].name = "user/counts";
+  EXPECT_EQ(CheckKeyedTables(resolved(""), data).message(),
+            "data.path: field 'user/counts' beside keyed fields: checkpoints call parts of their "
+            "tables so; expected another name in the schema");
 }
 
 TEST(ConfigTest, DistinctFieldsAreTheLeastThatMakeTheSameExperiment) {

@@ -111,6 +111,7 @@ TEST(RecordJsonTest, EveryRecordReadsBack) {
 
   EXPECT_TRUE(ReadBack(TableRecord{
       .step = 3, .table = "user", .rows = 9, .admitted = 4, .evicted = 2, .bytes = 720}));
+  EXPECT_TRUE(ReadBack(TableRecord{.step = 3, .table = "user", .unadmitted_share = 0.25}));
   EXPECT_TRUE(ReadBack(ScoringRecord{.step = 3, .matrices = 2, .max_rank = 4, .stable = 1.5}));
   EXPECT_TRUE(ReadBack(NtkRecord{.step = 3, .layer = "whole", .rank = 7, .digest = "0f"}));
   EXPECT_TRUE(ReadBack(NtkRecord{.step = 3, .layer = "whole", .residual = 0.0}));

@@ -6,7 +6,7 @@ import numpy as np
 
 from .errors import ElastorError, listed
 from .fields import BadValue, IdEncoder, NumberEncoder
-from .initial import initial_rows
+from .initial import initial_rows, partitions
 from .model import export_rows, make_tables, read_features
 from .rows import file_rows
 from .schema import parse_schema
@@ -170,9 +170,15 @@ class Encoder:
         vectors = np.empty((len(keys), table.width), np.float32)
         vectors[there] = table.vectors_of_ids(keys[there])
         made = self._features["keyed_tables"][table.name]
-        vectors[~there] = initial_rows(
-            int(made["random_key"], 16), keys[~there], made["init_stddev"], table.width
-        )
+        if "unadmitted" not in made:
+            vectors[~there] = initial_rows(
+                int(made["random_key"], 16), keys[~there], made["init_stddev"], table.width
+            )
+        elif made["unadmitted"]:  # the table of one row a partition
+            shared = self._tables[made["unadmitted"]]
+            vectors[~there] = shared.vectors_of_ids(partitions(keys[~there]))
+        else:
+            vectors[~there] = 0
         if not bags:
             return places, vectors
         places = iter(places)

@@ -20,6 +20,16 @@ def initial_rows(random_key, keys, stddev, width):
     return (pairs.reshape(len(keys), 4 * blocks)[:, :width] * stddev).astype(np.float32)
 
 
+def partitions(keys):
+    """The partitions of keys of a keyed table, as uint64 numbers below 4,096."""
+    x = np.array(keys, np.uint64)
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        x ^= x >> np.uint64(33)
+        x *= np.uint64(factor)
+    x ^= x >> np.uint64(33)
+    return x % np.uint64(4096)
+
+
 def _philox(key, counter):
     """Philox4x32-10 of counters, four arrays of 32-bit words in uint64."""
     low, high = key & 0xFFFFFFFF, key >> 32

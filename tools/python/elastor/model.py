@@ -103,13 +103,17 @@ def _read_manifest(path, seal=None):
 
 def _parts(path, manifest, verify):
     """{table: [(keys, rows)]}, one of every file; later ones win. Deleted keys have no rows."""
-    parts = {table["name"]: [] for table in manifest["tables"]}
+    counts = {table["name"] for table in manifest["tables"] if table.get("counts")}
+    counts |= {name + _DELETED for name in counts}
+    parts = {table["name"]: [] for table in manifest["tables"] if table["name"] not in counts}
     keyed = _keyed_tables(manifest)
     for entry in manifest["embedding"]:
         file = SafetensorsFile(
             os.path.join(path, entry["name"]), entry["header_xxh3"] if verify else None
         )
         for table, pieces in entry["pieces"].items():
+            if table in counts:  # of training alone
+                continue
             ends = np.cumsum([piece[2] for piece in pieces])
             begins = [0, *ends[:-1]]
 
