@@ -20,8 +20,6 @@ int64_t RowsInPartition(const TableSpec& table, int64_t partition) {
   return KeySpace{.rows = table.rows}.RowsIn(partition);
 }
 
-int64_t Elements(const TableSpec& table) { return SizeProduct({table.rows, table.width}); }
-
 std::string Mebibytes(int64_t bytes) {
   std::ostringstream out;
   out << std::fixed << std::setprecision(1) << static_cast<double>(bytes) / (1 << 20) << " MiB";
@@ -39,6 +37,10 @@ Status CheckTable(const TableSpec& table, int64_t bytes_per_row) {
 }
 
 }  // namespace
+
+int64_t Elements(const TableSpec& table) {
+  return table.keyed && table.rows == 0 ? kMostSize : SizeProduct({table.rows, table.width});
+}
 
 StatusOr<ShardPlan> ShardPlan::Make(PlanKind kind, std::span<const TableSpec> tables,
                                     std::span<const int64_t> bytes_per_row, int ranks,
@@ -143,10 +145,10 @@ void ShardPlan::ReplicateSmallTables(int64_t budget_bytes) {
     if (!tables_[t].looked_up()) continue;
     replicated_[t] = true;
     PlaceBeside();
-    if (!CheckBudget(budget_bytes).ok()) {
-      replicated_[t] = false;
-      break;
-    }
+    if (CheckBudget(budget_bytes).ok()) continue;
+    replicated_[t] = false;
+    PlaceBeside();
+    break;
   }
 }
 

@@ -28,6 +28,10 @@ enum class Placement {
 
 inline constexpr int kAllRanks = -1;
 
+// Returns the elements of a table's rows, kMostSize (core/base/sizes.h) for more. A keyed table
+// without a limit counts so, since it may become the largest.
+int64_t Elements(const TableSpec& table);
+
 // One map (table, partition) -> owner rank, or kAllRanks for a replicated table. A pure function
 // of its inputs, alike on every rank. Immutable.
 class ShardPlan {

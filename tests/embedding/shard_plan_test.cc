@@ -113,6 +113,34 @@ TEST(ShardPlan, AutoReplicatesTinyTablesWithinTheBudget) {
   EXPECT_FALSE(tight->replicated(2));
 }
 
+// Nobody knows how large a keyed table without a limit becomes.
+TEST(ShardPlan, AutoReplicatesNoTableWithoutALimit) {
+  const TableSpec keys = {.name = "keys", .width = 8, .keyed = true};
+  const StatusOr<ShardPlan> plan = Make(PlanKind::kAuto, {keys, {"tiny", 100, 8, 0}}, 4);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_FALSE(plan->replicated(0));
+  EXPECT_TRUE(plan->replicated(1));
+}
+
+// Where the budget refuses a table, those beside it stay with it.
+TEST(ShardPlan, TablesBesideAnotherHaveItsPlaces) {
+  const std::vector<TableSpec> tables = {
+      {.name = "odd", .rows = 4099, .width = 8},
+      {.name = "keys", .rows = 512, .width = 8, .keyed = true},
+      {.name = "keys/sketch", .rows = 8192, .width = 8, .role = TableRole::kSketch, .beside = 1}};
+  constexpr int64_t kRow = 4 * 8;
+  const auto row_wise = Make(PlanKind::kRowWise, tables, 3)->BytesOfRanks();
+  const int64_t needed = *std::max_element(row_wise.begin(), row_wise.end());
+  for (const int64_t budget : {needed, (8192 + 1600) * kRow, int64_t{0}}) {
+    for (const PlanKind kind : {PlanKind::kAuto, PlanKind::kRowWise, PlanKind::kTableWise}) {
+      const StatusOr<ShardPlan> plan = Make(kind, tables, 3, kind == PlanKind::kAuto ? budget : 0);
+      ASSERT_TRUE(plan.ok()) << budget << ": " << plan.status().message();
+      if (kind == PlanKind::kAuto) EXPECT_EQ(plan->replicated(1), budget == 0);
+      for (int64_t p = 0; p < kPartitions; ++p) ASSERT_EQ(plan->Owner(2, p), plan->Owner(1, p));
+    }
+  }
+}
+
 TEST(ShardPlan, BudgetErrorNamesRankBytesAndBudget) {
   const StatusOr<ShardPlan> plan = Make(PlanKind::kAuto, {{"t", 4096000, 8, 0}}, 2, 1000000);
   ASSERT_FALSE(plan.ok());

@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "configs/proto/experiment.pb.h"
-#include "core/base/sizes.h"
 #include "trainer/cost/prediction.h"
 #include "trainer/experiment/make_options.h"
 
@@ -76,13 +74,13 @@ StatusOr<PlanSearch> Predictor::SearchPlan(int ranks, int ranks_per_host, int64_
     return true;
   };
 
-  // The smallest tables replicated, more and more of them, and the others alike.
-  std::vector<size_t> by_size(tables().size());
-  std::iota(by_size.begin(), by_size.end(), size_t{0});
-  const auto elements = [&](size_t t) {
-    return SizeProduct({tables()[t].rows, tables()[t].width});
-  };
-  std::ranges::stable_sort(by_size, {}, elements);
+  // The smallest tables replicated, more and more of them, and the others alike. Those that serve
+  // others go with them (ShardPlan::PlaceBeside).
+  std::vector<size_t> by_size;
+  for (size_t t = 0; t < tables().size(); ++t) {
+    if (tables()[t].looked_up()) by_size.push_back(t);
+  }
+  std::ranges::stable_sort(by_size, {}, [&](size_t t) { return Elements(tables()[t]); });
   for (size_t eighths = 1; eighths < 8; ++eighths) {
     for (const Placement others : {Placement::kRowWise, Placement::kTableWise}) {
       std::vector<Placement> placements(tables().size(), others);
