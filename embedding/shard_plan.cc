@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <limits>
 #include <numeric>
 #include <sstream>
 
@@ -20,7 +21,11 @@ int64_t RowsInPartition(const TableSpec& table, int64_t partition) {
   return KeySpace{.rows = table.rows}.RowsIn(partition);
 }
 
-int64_t Elements(const TableSpec& table) { return SizeProduct({table.rows, table.width}); }
+// A keyed table without a limit may become the largest.
+int64_t Elements(const TableSpec& table) {
+  if (table.keyed && table.rows == 0) return std::numeric_limits<int64_t>::max();
+  return SizeProduct({table.rows, table.width});
+}
 
 std::string Mebibytes(int64_t bytes) {
   std::ostringstream out;
@@ -145,6 +150,7 @@ void ShardPlan::ReplicateSmallTables(int64_t budget_bytes) {
     PlaceBeside();
     if (!CheckBudget(budget_bytes).ok()) {
       replicated_[t] = false;
+      PlaceBeside();
       break;
     }
   }

@@ -113,6 +113,28 @@ TEST(ShardPlan, AutoReplicatesTinyTablesWithinTheBudget) {
   EXPECT_FALSE(tight->replicated(2));
 }
 
+// A keyed table without a limit may outgrow every memory: it is not tiny because it has no rows
+// yet.
+TEST(ShardPlan, AutoDoesNotReplicateTablesWithoutALimit) {
+  const std::vector<TableSpec> tables = {{.name = "limited", .rows = 10, .width = 4, .keyed = true},
+                                         {.name = "unlimited", .width = 4, .keyed = true}};
+  const StatusOr<ShardPlan> plan = Make(PlanKind::kAuto, tables, 2);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->replicated(0));
+  EXPECT_FALSE(plan->replicated(1));
+}
+
+// A table of 160 bytes fits into the budget on both ranks, and not with its shared rows.
+TEST(ShardPlan, ATableThatTheBudgetRefusesLeavesItsOthersInPlace) {
+  const std::vector<TableSpec> tables = {
+      {.name = "a", .rows = 10, .width = 4, .keyed = true},
+      {.name = "a/shared", .rows = 4096, .width = 4, .role = TableRole::kShared, .beside = 0}};
+  const StatusOr<ShardPlan> plan = Make(PlanKind::kAuto, tables, 2, 2048 * 16 + 160);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_FALSE(plan->replicated(0));
+  EXPECT_FALSE(plan->replicated(1));
+}
+
 TEST(ShardPlan, BudgetErrorNamesRankBytesAndBudget) {
   const StatusOr<ShardPlan> plan = Make(PlanKind::kAuto, {{"t", 4096000, 8, 0}}, 2, 1000000);
   ASSERT_FALSE(plan.ok());

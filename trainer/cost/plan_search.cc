@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "configs/proto/experiment.pb.h"
@@ -31,6 +30,9 @@ std::vector<Placement> PlacementsOf(const ShardPlan& plan, int kind, size_t tabl
   return placements;
 }
 
+// Nobody knows how many rows a keyed table without a limit will have on every rank.
+bool MayReplicate(const TableSpec& table) { return !table.keyed || table.rows > 0; }
+
 }  // namespace
 
 StatusOr<PlanSearch> Predictor::ComparePlans(int ranks, int ranks_per_host, int64_t batch_rows) {
@@ -45,6 +47,8 @@ StatusOr<PlanSearch> Predictor::ComparePlans(int ranks, int ranks_per_host, int6
       continue;
     }
     ELASTOR_ASSIGN_OR_RETURN(search.simple[kind], PredictPlan(*plan, ranks_per_host, batch_rows));
+    if (kind == ParallelConfig::REPLICATED && !std::ranges::all_of(tables(), MayReplicate))
+      continue;
     if (!search.placements.empty() &&
         search.simple[kind]->step_seconds >= search.prediction.step_seconds) {
       continue;
@@ -77,17 +81,20 @@ StatusOr<PlanSearch> Predictor::SearchPlan(int ranks, int ranks_per_host, int64_
   };
 
   // The smallest tables replicated, more and more of them, and the others alike.
-  std::vector<size_t> by_size(tables().size());
-  std::iota(by_size.begin(), by_size.end(), size_t{0});
-  const auto elements = [&](size_t t) {
-    return SizeProduct({tables()[t].rows, tables()[t].width});
-  };
-  std::ranges::stable_sort(by_size, {}, elements);
+  // Tables of other roles lie where those are that they serve.
+  std::vector<size_t> by_size;
+  for (size_t t = 0; t < tables().size(); ++t) {
+    if (tables()[t].looked_up()) by_size.push_back(t);
+  }
+  std::ranges::stable_sort(by_size, {}, [&](size_t t) {
+    const TableSpec& table = tables()[t];
+    return std::pair(!MayReplicate(table), SizeProduct({table.rows, table.width}));
+  });
   for (size_t eighths = 1; eighths < 8; ++eighths) {
     for (const Placement others : {Placement::kRowWise, Placement::kTableWise}) {
       std::vector<Placement> placements(tables().size(), others);
       for (size_t i = 0; i < by_size.size() * eighths / 8; ++i) {
-        placements[by_size[i]] = Placement::kReplicated;
+        if (MayReplicate(tables()[by_size[i]])) placements[by_size[i]] = Placement::kReplicated;
       }
       ELASTOR_RETURN_IF_ERROR(try_placements(placements).status());
     }
@@ -98,6 +105,7 @@ StatusOr<PlanSearch> Predictor::SearchPlan(int ranks, int ranks_per_host, int64_
     for (auto t = by_size.rbegin(); t != by_size.rend(); ++t) {
       for (const Placement other :
            {Placement::kRowWise, Placement::kTableWise, Placement::kReplicated}) {
+        if (other == Placement::kReplicated && !MayReplicate(tables()[*t])) continue;
         std::vector<Placement> placements = best.placements;
         placements[*t] = other;
         ELASTOR_ASSIGN_OR_RETURN(const bool faster, try_placements(placements));
