@@ -29,6 +29,9 @@ std::vector<Placement> PlacementsOf(const ShardPlan& plan, int kind, size_t tabl
   return placements;
 }
 
+// Nobody knows how many rows a keyed table without a limit will have on every rank.
+bool MayReplicate(const TableSpec& table) { return !table.keyed || table.rows > 0; }
+
 }  // namespace
 
 StatusOr<PlanSearch> Predictor::ComparePlans(int ranks, int ranks_per_host, int64_t batch_rows) {
@@ -43,6 +46,8 @@ StatusOr<PlanSearch> Predictor::ComparePlans(int ranks, int ranks_per_host, int6
       continue;
     }
     ELASTOR_ASSIGN_OR_RETURN(search.simple[kind], PredictPlan(*plan, ranks_per_host, batch_rows));
+    if (kind == ParallelConfig::REPLICATED && !std::ranges::all_of(tables(), MayReplicate))
+      continue;
     if (!search.placements.empty() &&
         search.simple[kind]->step_seconds >= search.prediction.step_seconds) {
       continue;
@@ -85,7 +90,7 @@ StatusOr<PlanSearch> Predictor::SearchPlan(int ranks, int ranks_per_host, int64_
     for (const Placement others : {Placement::kRowWise, Placement::kTableWise}) {
       std::vector<Placement> placements(tables().size(), others);
       for (size_t i = 0; i < by_size.size() * eighths / 8; ++i) {
-        placements[by_size[i]] = Placement::kReplicated;
+        if (MayReplicate(tables()[by_size[i]])) placements[by_size[i]] = Placement::kReplicated;
       }
       ELASTOR_RETURN_IF_ERROR(try_placements(placements).status());
     }
@@ -96,6 +101,7 @@ StatusOr<PlanSearch> Predictor::SearchPlan(int ranks, int ranks_per_host, int64_
     for (auto t = by_size.rbegin(); t != by_size.rend(); ++t) {
       for (const Placement other :
            {Placement::kRowWise, Placement::kTableWise, Placement::kReplicated}) {
+        if (other == Placement::kReplicated && !MayReplicate(tables()[*t])) continue;
         std::vector<Placement> placements = best.placements;
         placements[*t] = other;
         ELASTOR_ASSIGN_OR_RETURN(const bool faster, try_placements(placements));

@@ -1,6 +1,8 @@
 #include "trainer/cost/planned_tables.h"
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <utility>
 
 #include "configs/proto/experiment.pb.h"
@@ -13,6 +15,8 @@
 
 namespace elastor {
 namespace {
+
+constexpr std::chrono::milliseconds kWait(100);  // between two signs of life
 
 std::string Milliseconds(double seconds) { return Format("%.3f ms", seconds * 1e3); }
 
@@ -52,10 +56,21 @@ StatusOr<PlannedTables> PlanTables(const Experiment& experiment, const ResolvedM
   ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> hosts, HostsOfRanks(communicator));
   PlannedTables planned;
   Status status;
+  std::future<StatusOr<PlannedTables>> choice;
   if (communicator->rank() == 0) {
     const auto of_host = static_cast<int>(std::ranges::count(hosts, hosts[0]));
-    StatusOr<PlannedTables> chosen =
-        Choose(experiment, model, dataset, communicator->size(), of_host);
+    choice = std::async(std::launch::async, [&, of_host] {
+      return Choose(experiment, model, dataset, communicator->size(), of_host);
+    });
+  }
+  // A search for thousands of ranks takes longer than parallel.deadline_seconds: meanwhile rank 0
+  // tells that it still searches.
+  for (int64_t searches = 1; searches > 0;) {
+    searches = choice.valid() && choice.wait_for(kWait) != std::future_status::ready ? 1 : 0;
+    ELASTOR_RETURN_IF_ERROR(communicator->AllReduceMax(Phase::kSetup, {&searches, 1}));
+  }
+  if (choice.valid()) {
+    StatusOr<PlannedTables> chosen = choice.get();
     status = chosen.status();
     if (chosen.ok()) planned = *std::move(chosen);
   }

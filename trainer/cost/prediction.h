@@ -72,7 +72,8 @@ class Predictor {
   StatusOr<PlanSearch> ComparePlans(int ranks, int ranks_per_host, int64_t batch_rows);
   // Chooses a placement for every table within parallel.memory_budget_bytes: it begins with the
   // best simple plan, and keeps each change that shortens the predicted step. It tries fewer
-  // changes where predictions are dear (many ranks, large batches). User error as of Predict.
+  // changes where predictions are dear (many ranks, large batches). A keyed table without a limit
+  // is never replicated. User error as of Predict.
   StatusOr<PlanSearch> SearchPlan(int ranks, int ranks_per_host, int64_t batch_rows);
   double measured_share() const { return work_.measured_share(); }
   const std::vector<TableSpec>& tables() const { return model_->tables; }

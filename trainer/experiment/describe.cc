@@ -142,12 +142,16 @@ Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
   const DataShape& shape = experiment.data().shape();
   if (shape.text_length() > 1 || shape.image_side() > 0) return OkStatus();
   const int bags = shape.bags_of_fields_size();
-  if (bags > 0 && (bags != shape.ids_of_fields_size() || shape.categorical_fields() > 0)) {
+  const int tables = shape.ids_of_fields_size();
+  if (bags > 0 && bags != tables) {
     return UserError(StrCat("data.shape.bags_of_fields: ", bags,
-                            " numbers; expected one for each of ", shape.ids_of_fields_size(),
-                            " ids_of_fields, without categorical_fields"));
+                            " numbers; expected one for each of ", tables, " ids_of_fields"));
   }
-  if (shape.ids_of_fields_size() > 0) return OkStatus();
+  if (tables > 0 && shape.categorical_fields() > 0) {
+    return UserError(StrCat("data.shape.categorical_fields: ", shape.categorical_fields(),
+                            "; expected 0 beside ids_of_fields, which take its place"));
+  }
+  if (tables > 0) return OkStatus();
   if (shape.numeric_fields() > 0 && shape.categorical_fields() <= 0) return OkStatus();
   if (shape.categorical_fields() > 0 && shape.ids_per_field() > 0) return OkStatus();
   return UserError(

@@ -10,6 +10,7 @@
 #include "core/base/leaf_stack.h"
 #include "core/base/sizes.h"
 #include "core/graph/cpu/cpu_executor.h"
+#include "core/kernels/small_rows.h"
 #include "core/optimizer/optimizer_options.h"
 #include "embedding/row_store.h"
 #include "trainer/data/batch.h"
@@ -299,7 +300,8 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
     for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
       const Rows rows = RowsOf(t, shards, rank);
       const int64_t copies = shards.replicated(t) ? shards.ranks() : 1;
-      const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + tables_[t].width * kElement;
+      const int64_t words = RowWords(PublishedRows(experiment_.publish()), tables_[t].width);
+      const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + words * kElement;
       const bool whole = rank == 0 && shards.ranks() > 1;
       const int64_t all_surely = CompletesAnEpoch() ? occurring_[t] : 0;
       AddSize(SizeProduct({rows.surely / copies + (whole ? all_surely : 0), record}),

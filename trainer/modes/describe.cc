@@ -56,6 +56,11 @@ Status RunDescribe(const ModeCall& call, Communicator& communicator) {
     info = dataset->info();
   }
   const std::string& path = FLAGS_machine.empty() ? experiment.parallel().machine() : FLAGS_machine;
+  if ((FLAGS_scaling || FLAGS_ranks_per_host != 0) && path.empty()) {
+    return UserError(StrCat(FLAGS_scaling ? "--scaling" : "--ranks_per_host",
+                            ": is of a prediction; expected --machine=FILE or parallel.machine "
+                            "beside it"));
+  }
   ELASTOR_ASSIGN_OR_RETURN(Json json, Describe(experiment, info, FLAGS_ranks, FLAGS_rows));
   if (path.empty()) return PrintJson(json, communicator);
   ELASTOR_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(path));

@@ -92,10 +92,6 @@ Status CheckModeFlags(const Mode& mode) {
     return UserError(StrCat("--", flag.name, ": only --mode=", modes, " ", flag.only,
                             "; found --mode=", mode.name));
   }
-  if ((FLAGS_scaling || FLAGS_ranks_per_host != 0) && FLAGS_machine.empty()) {
-    return UserError(StrCat(FLAGS_scaling ? "--scaling" : "--ranks_per_host",
-                            ": is of a prediction; expected --machine=FILE beside it"));
-  }
   if (FLAGS_ranks_per_host < 0) {
     return UserError(StrCat("--ranks_per_host=", FLAGS_ranks_per_host, ": expected 0 or more"));
   }

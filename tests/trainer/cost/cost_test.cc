@@ -371,6 +371,11 @@ TEST_F(PredictionTest, TheSearchFindsTheFastestPlacements) {
   EXPECT_EQ(within.placements[1], Placement::kRowWise);
   EXPECT_FALSE(within.simple[ParallelConfig::REPLICATED]);
   EXPECT_FALSE(within.simple[ParallelConfig::TABLE_WISE]);
+  // A keyed table without a limit, here with one key, is on both ranks in no case.
+  experiment_.mutable_parallel()->clear_memory_budget_bytes();
+  model_->tables[0].keyed = true;
+  model_->tables[0].rows = 0;
+  EXPECT_NE(search().placements[0], Placement::kReplicated);
 }
 
 StatusOr<Machine> ReadText(const std::string& text) {

@@ -92,8 +92,12 @@ def _read_manifest(path, seal=None):
             f"{file}: the text does not match its hash; the file is damaged or was edited"
         )
     manifest = json.loads(text)
-    if manifest.get("format") != "elastor-checkpoint" or manifest.get("version") not in range(1, 6):
-        raise ElastorError(f"{file}: not a manifest of a version from 1 to 5")
+    if manifest.get("format") != "elastor-checkpoint" or manifest.get("version") not in range(1, 7):
+        raise ElastorError(f"{file}: not a manifest of a version from 1 to 6")
+    if small := manifest.get("publication", {}).get("rows"):
+        raise ElastorError(
+            f"{file}: has {small} rows, for scoring alone; expected a model with FLOAT32 rows"
+        )
     if manifest.get("publication", {}).get("delta"):
         raise ElastorError(f"{file}: a published delta, which is no whole model; expected a base")
     if seal is not None and seal != match[1].decode():
