@@ -471,6 +471,10 @@ TEST(PrepareTest, DataOfWhichNothingIsLeftAreTold) {
                                 "lists, and is the separator right?"));
   EXPECT_THAT(warnings_of("fields { name: 'l' type: MULTI_HOT max_length: 99 }", bars, bars),
               testing::IsEmpty());
+  std::string pairs;
+  for (int i = 0; i < 1000; ++i) pairs += std::to_string(i % 2) + " 7:1\n";
+  EXPECT_THAT(warnings_of("layout: LIBSVM fields { name: 'l' type: MULTI_HOT }", pairs, pairs),
+              testing::IsEmpty());
   const std::string time = "fields { name: 't' type: TIME } " + user;
   EXPECT_THAT(warnings_of(time, "0\t100\ta\n1\t300\tb\n0\t50\ta\n", "0\t299\ta\n1\t400\tb\n"),
               ElementsAre("training rows are later than validation rows (the last at 1970-01-01 "

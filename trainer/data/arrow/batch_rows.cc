@@ -121,10 +121,11 @@ bool AppendIntegersOf(const arrow::Array& array, int64_t begin, int64_t end,
       array, [&]<typename Array>() { return AppendIntegers<Array>(array, begin, end, integers); });
 }
 
-// Whether two dictionaries have the same values. On false they may still have.
+// Whether two dictionaries have the same values. On false they may still have. Empty ones may lack
+// offsets.
 bool SameValues(const arrow::Array& a, const arrow::Array& b) {
   const bool texts = a.type_id() == arrow::Type::STRING || a.type_id() == arrow::Type::BINARY;
-  if (!texts || !a.type()->Equals(*b.type()) || a.length() != b.length() ||
+  if (!texts || !a.type()->Equals(*b.type()) || a.length() != b.length() || a.length() == 0 ||
       a.null_count() + b.null_count() + a.offset() + b.offset() > 0) {
     return a.length() == b.length() && a.Equals(b);
   }

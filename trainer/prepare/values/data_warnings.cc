@@ -151,8 +151,9 @@ void Warnings::OfCuts() {
   }
 }
 
-// A wrong separator makes one value of every list.
+// A wrong separator makes one value of every list. Pairs have none.
 void Warnings::OfLists() {
+  if (plan_.schema.layout() != Schema::DELIMITED) return;
   constexpr int64_t kSureRows = 1000;
   const SplitTally& train = measures_.splits[0];
   OfColumns(
