@@ -119,7 +119,8 @@ TEST(StartAgreementTest, EveryFieldIsComparedOrEachRanksOwn) {
         });
   }
   EXPECT_GE(compared.size(), 90) << "the test met too few fields to be worth something";
-  EXPECT_EQ(own, (std::set<std::string>{"data.path", "data.reader_threads", "parallel.threads"}))
+  EXPECT_EQ(own, (std::set<std::string>{"data.path", "data.reader_threads", "parallel.machine",
+                                        "parallel.threads"}))
       << "a run in which this field differs must give the same digest: add it to "
          "tests/system/ranks_mistakes_test.sh";
 }
