@@ -135,7 +135,7 @@ TEST(ShardPlan, TablesBesideAnotherHaveItsPlaces) {
     for (const PlanKind kind : {PlanKind::kAuto, PlanKind::kRowWise, PlanKind::kTableWise}) {
       const StatusOr<ShardPlan> plan = Make(kind, tables, 3, kind == PlanKind::kAuto ? budget : 0);
       ASSERT_TRUE(plan.ok()) << budget << ": " << plan.status().message();
-      if (kind == PlanKind::kAuto) EXPECT_EQ(plan->replicated(1), budget == 0);
+      EXPECT_EQ(plan->replicated(1), kind == PlanKind::kAuto && budget == 0);
       for (int64_t p = 0; p < kPartitions; ++p) ASSERT_EQ(plan->Owner(2, p), plan->Owner(1, p));
     }
   }
