@@ -191,8 +191,10 @@ Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
   }
   const auto expected = ColumnsOf(*table, state_.embedding->optimizer_kind(), contents_);
   if (contents_ == Contents::kState && stored.columns != expected) {
-    return UserError(which + "has columns " + ColumnsText(stored.columns) + "; expected " +
-                     ColumnsText(expected) + ", those of the optimizer");
+    return UserError(
+        which + "has columns " + ColumnsText(stored.columns) + "; expected " +
+        ColumnsText(expected) +
+        (stored.counts ? ", by admission.count_ttl_steps" : ", those of the optimizer"));
   }
   if (contents_ == Contents::kState && table->keeps_use && table->looked_up()) {
     ELASTOR_RETURN_IF_ERROR(CheckUses(*table));
