@@ -31,6 +31,7 @@ class EmbeddingLayout {
 
   // Returns the table of a role that serves table t; -1: none.
   int Beside(int64_t t, TableRole role) const {
+    if (!tables_[t].rules.admits()) return -1;
     for (size_t i = 0; i < tables_.size(); ++i) {
       if (tables_[i].beside == t && tables_[i].role == role) return static_cast<int>(i);
     }

@@ -135,6 +135,11 @@ void ShardPlan::PlaceWholeTables(std::span<const Placement> placements) {
 }
 
 void ShardPlan::ReplicateSmallTables(int64_t budget_bytes) {
+  const auto replicate = [this](size_t table, bool replicated) {
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      if (t == table || tables_[t].beside == static_cast<int>(table)) replicated_[t] = replicated;
+    }
+  };
   std::vector<size_t> order(tables_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
@@ -143,11 +148,9 @@ void ShardPlan::ReplicateSmallTables(int64_t budget_bytes) {
   for (size_t t : order) {
     if (Elements(tables_[t]) > kReplicatedElements) break;
     if (!tables_[t].looked_up()) continue;
-    replicated_[t] = true;
-    PlaceBeside();
+    replicate(t, true);
     if (CheckBudget(budget_bytes).ok()) continue;
-    replicated_[t] = false;
-    PlaceBeside();
+    replicate(t, false);
     break;
   }
 }

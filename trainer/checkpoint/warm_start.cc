@@ -31,7 +31,7 @@ class WarmStarting {
   Status CheckContents() const;
   Status CheckNames() const;
   Status CheckNumbers() const;
-  // A use means what the policy says that counted it.
+  // A use means what the policy says that counted it; REQUIRES: table.looked_up().
   Status CheckUses(const TableSpec& table) const;
   // How a table's ids are encoded otherwise in the model's data; empty: alike, or not known.
   std::string TableDifference(const std::string& table) const;
@@ -171,7 +171,9 @@ Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
   if (stored.columns[0].width != table->width) {
     return Leave(StrCat(which, "has width ", stored.columns[0].width, "; expected ", table->width));
   }
-  if (const std::string difference = TableDifference(stored.name); !difference.empty()) {
+  // Tables that serve others have the keys, or the partitions, of the others' ids.
+  const TableSpec& ids = table->looked_up() ? *table : (*state_.tables)[table->beside];
+  if (const std::string difference = TableDifference(ids.name); !difference.empty()) {
     return Leave("training.warm_start: " + difference);
   }
   if (stored.keys.keyed != table->keyed) {
@@ -189,10 +191,12 @@ Status WarmStarting::ChooseTable(const StoredTable& stored, bool* taken) {
   }
   const auto expected = ColumnsOf(*table, state_.embedding->optimizer_kind(), contents_);
   if (contents_ == Contents::kState && stored.columns != expected) {
-    return UserError(which + "has columns " + ColumnsText(stored.columns) + "; expected " +
-                     ColumnsText(expected) + ", those of the optimizer");
+    return UserError(
+        which + "has columns " + ColumnsText(stored.columns) + "; expected " +
+        ColumnsText(expected) +
+        (stored.counts ? ", by admission.count_ttl_steps" : ", those of the optimizer"));
   }
-  if (contents_ == Contents::kState && table->keeps_use) {
+  if (contents_ == Contents::kState && table->keeps_use && table->looked_up()) {
     ELASTOR_RETURN_IF_ERROR(CheckUses(*table));
   }
   places_.back() = static_cast<int>(table - state_.tables->begin());

@@ -111,6 +111,14 @@ TEST_F(WarmStartTest, TakesTheOptimizersStateToo) {
 // A step's number is no count of occurrences.
 TEST_F(WarmStartTest, UsesOfAnotherPolicyAreRefused) {
   model_.tables[0].keyed = model_.tables[0].keeps_use = true;
+  // Uses of counts are steps, whatever the policy of the table.
+  model_.tables[2] = {.name = "long/counts",
+                      .width = 1,
+                      .keyed = true,
+                      .keeps_use = true,
+                      .rules = {.policy = RowRules::Policy::kTtlSteps},
+                      .role = TableRole::kCounts,
+                      .beside = 0};
   std::string digest;
   ASSERT_TRUE(Save(model_, {2}, path_, Contents::kState, 1, &digest).ok());
   config_.set_optimizer_state(true);
@@ -185,6 +193,13 @@ TEST_F(WarmStartTest, VocabulariesMayHaveGrown) {
 
 // What weights stand for: numbers and ids.
 TEST_F(WarmStartTest, OtherEncodingsAreTold) {
+  model_.tables[2] = {.name = "long/shared",
+                      .rows = kPartitions,
+                      .width = 3,
+                      .role = TableRole::kShared,
+                      .beside = 0};
+  std::string digest;
+  ASSERT_TRUE(Save(model_, {2}, path_, Contents::kState, 1, &digest).ok());
   const std::string manifest = path_ + "/manifest.json";
   data_.categorical[0].vocabulary = "fedcba9876543210";
   EXPECT_EQ(StartError(),
@@ -195,7 +210,7 @@ TEST_F(WarmStartTest, OtherEncodingsAreTold) {
                 "it out)");
   config_.set_partial(true);
   ASSERT_EQ(StartError(), "");
-  EXPECT_THAT(report_.left, ElementsAre("long"));
+  EXPECT_THAT(report_.left, ElementsAre("long", "long/shared"));
   config_.set_partial(false);
   data_ = SomeModel().data;
   data_.numeric[0].transform = "none";
