@@ -267,8 +267,9 @@ def published_part():
 
     tools/cost_model.py --published
 
-MLPerf Training's DLRM-DCNv2 (204 million rows of width 128, 214 ids a row) on hosts of `configs/machines`, products in
-bfloat16, under the fastest simple plan that fits into the GPUs. Nothing is fitted to the results, which are HugeCTR's.
+MLPerf Training's DLRM-DCNv2 (204 million rows of width 128, 214 ids a row) on hosts of `configs/machines`, products
+and values between layers in bfloat16, under the fastest simple plan that fits into the GPUs. Nothing is fitted to the
+results, which are HugeCTR's.
 
 | GPUs | batch | published, M samples/s | predicted | predicted / published | plan |
 |---|---|---|---|---|---|

@@ -130,9 +130,11 @@ std::string KernelName(const Graph& graph, int node) {
   return text.str();
 }
 
-WorkTimes::WorkTimes(const Machine* machine, double multiply_adds_per_s, const Graph* graph)
+WorkTimes::WorkTimes(const Machine* machine, double multiply_adds_per_s, const Graph* graph,
+                     Precision precision)
     : machine_(machine),
       multiply_adds_per_s_(multiply_adds_per_s),
+      value_bytes_(machine->gpus() && precision == Precision::kBFloat16 ? kElement / 2 : kElement),
       buckets_(static_cast<int>(graph->parameters().buckets().size())) {
   std::unordered_map<std::string, const Kernel*> kernels;
   for (const Kernel& kernel : machine->kernel()) kernels[kernel.op()] = &kernel;
@@ -168,8 +170,9 @@ PassTimes WorkTimes::Pass(int64_t rows, int64_t leaves) const {
       pass.backward += Interpolate(node.kernel->rows(), node.kernel->backward_s(), count) +
                        node.kernel->leaf_s() * static_cast<double>(leaves - 1);
     } else {
-      const double once = std::max(node.multiply_adds * count / multiply_adds_per_s_,
-                                   (node.numbers * count + node.parameters) * kElement / memory());
+      const double once =
+          std::max(node.multiply_adds * count / multiply_adds_per_s_,
+                   (node.numbers * count + node.parameters) * value_bytes_ / memory());
       pass.forward += machine_->kernel_s() + once;
       // The gradients of inputs and of parameters.
       pass.backward += 2 * (machine_->kernel_s() + once);

@@ -42,9 +42,11 @@ struct PassTimes {
 // derived from its rates for products and memory.
 class WorkTimes {
  public:
-  // multiply_adds_per_s: ProductRate. graph: as an executor runs it. machine and graph outlive the
+  // multiply_adds_per_s: ProductRate. graph: as an executor runs it. On GPUs values between layers
+  // and copies of weights have 16 bits with kBFloat16, else 32. machine and graph outlive the
   // object.
-  WorkTimes(const Machine* machine, double multiply_adds_per_s, const Graph* graph);
+  WorkTimes(const Machine* machine, double multiply_adds_per_s, const Graph* graph,
+            Precision precision = Precision::kFloat32);
 
   // rows: with padding. leaves: of the pass.
   PassTimes Pass(int64_t rows, int64_t leaves) const;
@@ -85,6 +87,7 @@ class WorkTimes {
 
   const Machine* machine_;
   double multiply_adds_per_s_;
+  double value_bytes_;
   std::vector<NodeTimes> nodes_;
   int buckets_ = 0;
 };

@@ -73,7 +73,8 @@ Predictor::Predictor(const Experiment* experiment, const Machine* machine,
       dataset_(dataset),
       graph_(CpuExecutor<float>(model->graph).graph()),
       product_rate_(ProductRate(*machine, PrecisionOf(experiment->training()))),
-      work_(machine, product_rate_.ok() ? *product_rate_ : 1, &graph_) {}
+      work_(machine, product_rate_.ok() ? *product_rate_ : 1, &graph_,
+            PrecisionOf(experiment->training())) {}
 
 StatusOr<const SparseBatch*> Predictor::BatchOf(int64_t rows) {
   if (batch_ != nullptr && batch_rows_ == rows) return batch_.get();

@@ -254,6 +254,20 @@ TEST_F(PredictionTest, EveryPrecisionHasItsRate) {
             "BFLOAT16");
 }
 
+// Where memory bounds a pass, values of 16 bits halve it. Only GPUs keep such values.
+TEST_F(PredictionTest, ValuesOfBFloat16HaveHalfTheBytesOnGpus) {
+  for (const bool gpus : {false, true}) {
+    Machine machine = SlowMachine();
+    machine.set_gpus(gpus);
+    const auto forward = [&](Precision precision) {
+      return WorkTimes(&machine, 1e18, &model_->graph, precision).Pass(2048, 1).forward;
+    };
+    const double whole = forward(Precision::kFloat32);
+    EXPECT_DOUBLE_EQ(forward(Precision::kTf32), whole);
+    EXPECT_DOUBLE_EQ(forward(Precision::kBFloat16), gpus ? whole / 2 : whole);
+  }
+}
+
 // A calibration with one activation is none of another's kernels.
 TEST_F(PredictionTest, KernelsOfOtherActivationsAreOthers) {
   const auto resolve = [&](FeedForwardConfig::Gate activation) {
