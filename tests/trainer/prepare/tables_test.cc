@@ -303,17 +303,19 @@ TEST_F(TablesTest, BadRowsBesideWholeColumns) {
   EXPECT_THAT(expected.at("stats.json"), testing::Not(testing::ContainsRegex("\"bad_rows\": ?0")));
   EXPECT_EQ(Prepared({Table("borders.parquet")}, 1, kSchema), expected);
   // Labels that are none.
-  const auto message = [](const char* input) {
-    const auto report = Prepare(OptionsOf(R"(
+  const auto message = [](const char* input, int max_bad_rows) {
+    const auto report = Prepare(OptionsOf(StrCat(R"(
         delimiter: "," header: true quoted: true
         fields { name: "y" column: "i" type: LABEL }
-        fields { name: "f" type: CATEGORICAL })",
+        fields { name: "f" type: CATEGORICAL } max_bad_rows: )",
+                                                 max_bad_rows),
                                           {Table(input)}, "out"));
     const std::string text = report.status().message();
-    return text.substr(std::min(text.find("expected"), text.size()));
+    return text.substr(std::min(text.find("found"), text.size()));
   };
-  EXPECT_THAT(message("borders.parquet"), HasSubstr("0, 1 or -1"));
-  EXPECT_EQ(message("borders.parquet"), message("borders.csv"));
+  EXPECT_THAT(message("borders.parquet", 0), HasSubstr("'9007199254740991', expected 0, 1 or -1"));
+  EXPECT_EQ(message("borders.parquet", 0), message("borders.csv", 0));
+  EXPECT_THAT(message("borders.parquet", 9), HasSubstr("found '1000000000000000', expected 0"));
 }
 
 // Six batches of 25,000 rows, a dictionary with a null among its values.

@@ -171,8 +171,11 @@ bool RowBuilder::AddNumber(const FieldPlan& field, double value) {
     return true;
   }
   if (!IsLabel(field, value)) {
+    // As a table's numbers are written (docs/use/data.md).
+    const bool fixed = std::abs(value) >= 1e-4 && std::abs(value) < 1e16;
+    const auto format = fixed ? std::chars_format::fixed : std::chars_format::scientific;
     char text[32];
-    const char* const end = std::to_chars(text, text + sizeof text, value).ptr;
+    const char* const end = std::to_chars(text, text + sizeof text, value, format).ptr;
     return AddLabel(field, {text, std::isnan(value) ? 0 : static_cast<size_t>(end - text)});
   }
   chunk_->labels.push_back(LabelOf(field, value));
