@@ -88,7 +88,8 @@ all_beside
 # What may differ between ranks changes no bit.
 cp --recursive "$work/data" "$work/copy"
 make_deadline 4 "${tiny[@]}" --output_dir="$work/alone" || fail "one rank: $(cat "$work/log")"
-echo 'units_per_host: 2 multiply_adds_per_s: 1e10 memory_bytes_per_s: 1e10 same_host { latency_s: 1e-6 bytes_per_s: 1e9 }' >"$work/machine"
+echo 'units_per_host: 2 multiply_adds_per_s: 1e10 memory_bytes_per_s: 1e10
+same_host { latency_s: 1e-6 bytes_per_s: 1e9 }' >"$work/machine"
 run=("${tiny[@]}" --output_dir="$work/together" --set=parallel.overlap=true --set=parallel.plan=PLANNED)
 mpi_each "${run[@]}" --set=parallel.machine="$work/machine" + "${run[@]}" --set=data.path="$work/copy" \
   --set=data.reader_threads=3 --set=parallel.machine="$work/none" --set=parallel.threads=3 >"$work/log" 2>&1 ||
