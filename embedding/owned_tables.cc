@@ -698,6 +698,16 @@ void OwnedTables<T>::ForEachGoneKeyOf(int table, const Range& partitions,
 // ---- Rules of keyed tables
 
 template <typename T>
+void OwnedTables<T>::BeginClock(int64_t event_time) {
+  pool_->Run([&](int thread) {
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      if (!layout_->table(t).rules.by_time()) continue;
+      stores_[t].BeginUses(static_cast<uint64_t>(event_time), thread, pool_->threads());
+    }
+  });
+}
+
+template <typename T>
 int64_t OwnedTables<T>::LiveRows(int table) const {
   std::vector<int64_t> counts(kPartitions, 0);
   stores_[table].CountLive(counts.data());

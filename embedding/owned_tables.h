@@ -96,6 +96,8 @@ class OwnedTables final : public TouchedRows<T> {
   MarkedRows<T>* unpublished() { return track_unpublished_ ? &unpublished_ : nullptr; }
 
   // ---- Rules of keyed tables.
+  // Where rows leave by their times: those that came without a use are as old as the clock's begin.
+  void BeginClock(int64_t event_time);
   // Returns the rows of a keyed table whose primary replica this rank has.
   int64_t LiveRows(int table) const;
   // What the last FindOrCreate met of a keyed table, in the partitions whose primary replica this

@@ -287,6 +287,16 @@ void RowStore<T>::SetUse(const T* row, const T* elements) {
 }
 
 template <typename T>
+void RowStore<T>::BeginUses(uint64_t use, int part, int parts) {
+  const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
+  ForEachIndex(RowSet::kAll, {words.begin * kWordBits, words.end * kWordBits}, [&](int64_t index) {
+    if (Uses()[index] != 0) return;
+    Uses()[index] = use;
+    if (new_rows_ == NewRows::kTouched) AssignBit(touched_, index, true);
+  });
+}
+
+template <typename T>
 void RowStore<T>::ForEachScore(const RowRules& rules, int part, int parts,
                                const std::function<void(int64_t key, uint64_t score)>& fn) const {
   const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);

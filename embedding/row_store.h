@@ -114,6 +114,8 @@ class RowStore {
                int64_t now);
   // Reads the use of a row that Claim returned from kUseElements elements.
   void SetUse(const T* row, const T* elements);
+  // Gives rows without a use this one, and marks them as touched: those of part `part` of `parts`.
+  void BeginUses(uint64_t use, int part, int parts);
   // Calls fn(key, score) for the rows of part `part` of `parts`.
   void ForEachScore(const RowRules& rules, int part, int parts,
                     const std::function<void(int64_t key, uint64_t score)>& fn) const;

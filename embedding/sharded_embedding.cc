@@ -298,7 +298,9 @@ void ShardedEmbedding<T>::Update(double scale, double learning_rate, int64_t ste
                                  Routing* routing) {
   auto* state = routing->state_.get();
   CHECK(state->stage == Stage::kGradients) << "Update without RouteGradients";
-  impl_->event_time = std::max(impl_->event_time, state->route.latest());
+  const int64_t latest = state->route.latest();
+  if (impl_->event_time == 0 && latest > 0) impl_->tables.BeginClock(latest);
+  impl_->event_time = std::max(impl_->event_time, latest);
   impl_->tables.Update(state->route, state->owned_rows.data(), state->gradients.data(),
                        state->squares.data(), scale, learning_rate, step, impl_->event_time);
   state->stage = Stage::kNone;

@@ -371,5 +371,26 @@ TEST(RowStore, RemovedRowsOfAKeyedTable) {
   EXPECT_TRUE(gone().empty());
 }
 
+// A row that a warm start brought is not older than the clock; a row with a use keeps it.
+TEST(RowStore, UsesBeginWithTheClock) {
+  TableSpec table = {"t", 0, 5, 0.5};
+  table.keyed = table.keeps_use = true;
+  using Store = RowStore<float>;
+  Store store(table, 2, AllPartitions(), {7, 0.25f}, Store::NewRows::kTouched);
+  const int64_t keys[] = {8, 9};
+  float* rows[2];
+  store.FindOrCreate(keys, rows);
+  store.ForgetTouched();
+  const RowRules rules = {.policy = RowRules::Policy::kTtlEventTime};
+  store.UseRows(rules, {rows, 1}, nullptr, 70);
+  for (int part = 0; part < 3; ++part) store.BeginUses(50, part, 3);
+  std::map<int64_t, uint64_t> uses;
+  store.ForEachScore(rules, 0, 1, [&](int64_t key, uint64_t score) { uses[key] = score; });
+  EXPECT_EQ(uses, (std::map<int64_t, uint64_t>{{8, 70}, {9, 50}}));
+  std::vector<int64_t> counts(kPartitions, 0);
+  store.CountRows(RowSet::kTouched, 0, 1, counts.data());
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), int64_t{0}), 1);
+}
+
 }  // namespace
 }  // namespace elastor
