@@ -261,7 +261,8 @@ std::string SizeSentence(const SweepArms& arms, const std::vector<SweepLaw>& law
            " cannot be told from the luck of a seed; the best was " + best + ".";
   }
   if (*trend.p > kLevel) {
-    return "Size makes no difference beyond seed noise " + range + ": no law can be fitted.";
+    return "No difference between sizes is shown " + range + ": p " + Format("%.2f", *trend.p) +
+           ". No law can be fitted.";
   }
   const std::string law = LawSentence(laws, series, size_name);
   std::string text = law.empty() ? "" : law + " ";
@@ -271,7 +272,7 @@ std::string SizeSentence(const SweepArms& arms, const std::vector<SweepLaw>& law
              ", and was still improving: go on to larger ones.";
     }
     return text + "The largest size was best, " + best +
-           ", but not beyond seed noise better than " + Size(groups[groups.size() - 2].size) + ".";
+           ", but is not shown to be better than " + Size(groups[groups.size() - 2].size) + ".";
   }
   if (*trend.p_of_best <= kLevel) {
     return text + "The best size was " + best + "; the largest, " + Size(groups.back().size) +

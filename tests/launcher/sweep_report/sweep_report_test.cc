@@ -674,13 +674,13 @@ TEST_F(AnswerTest, SizesOfOneModel) {
     return Answer();
   };
   EXPECT_EQ(plant({0.8, 0.8001, 0.8}, 1)[0],
-            "Size makes no difference beyond seed noise between 10k and 160k dense parameters: no "
+            "No difference between sizes is shown between 10k and 160k dense parameters: p 0.98. No "
             "law can be fitted.");
   EXPECT_EQ(plant({0.79, 0.8, 0.81}, 1)[0],
             "The largest size was best, 160k (AUC 0.8100), and was still improving: go on to "
             "larger ones.");
   EXPECT_EQ(plant({0.79, 0.81, 0.8101}, 1)[0],
-            "The largest size was best, 160k (AUC 0.8101), but not beyond seed noise better than "
+            "The largest size was best, 160k (AUC 0.8101), but is not shown to be better than "
             "40k.");
   EXPECT_EQ(plant({0.79, 0.82, 0.8}, 1)[0],
             "The best size was 40k (AUC 0.8200); the largest, 160k, is worse by 0.0200 AUC.");
