@@ -65,6 +65,8 @@ done
 "$root/bin/scaling_law"
 [[ $? -eq 7 ]] || fail 'a program does not run'
 dpkg-deb --contents "$root.deb" | grep ' ./opt/elastor/programs/trainer/trainer$' >/dev/null || fail 'the .deb'
+[[ $(dpkg-deb --field "$root.deb" Depends) == *'libstdc++6 (>= 12)'* && $(dpkg-deb --field "$root.deb" Installed-Size) -gt 0 ]] ||
+  fail "the .deb's fields: $(dpkg-deb --field "$root.deb")"
 
 release "$work/first" && fail 'made over an earlier one'
 grep --quiet "$root exists; expected a new folder" "$work/log" || fail "over an earlier one: $(<"$work/log")"
