@@ -139,7 +139,7 @@ libdir=\${prefix}/lib
 Name: elastor_score
 Description: Scores rows by a model that Elastor has trained
 Version: $version
-Libs: -L\${libdir} -lelastor_score
+Libs: -L\${libdir} -Wl,-rpath-link,\${libdir}/elastor -lelastor_score
 Cflags: -I\${prefix}/include
 PC
 }
