@@ -84,6 +84,8 @@ for file in "$name".{tar.gz,deb}; do cmp "$work/first/$file" "$work/second/$file
 tar --extract --file="$root.tar.gz" --directory="$work"
 export PKG_CONFIG_PATH=$work/$name/lib/pkgconfig
 [[ $(pkg-config --modversion elastor_score) == 1.2.3 ]] || fail 'pkg-config'
+# The libraries of libraries are found where the machine has none of them.
+[[ $(pkg-config --libs elastor_score) == *-rpath-link,*/lib/elastor\ * ]] || fail "pkg-config: $(pkg-config --libs elastor_score)"
 read -ra options < <(pkg-config --cflags --libs elastor_score)
 gcc -x c - -o "$work/scorer" "${options[@]}" \
   <<<$'#include "elastor_score.h"\nint main(void) { return elastor_open(); }' || fail 'a scorer does not link'
