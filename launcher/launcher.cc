@@ -22,6 +22,7 @@
 #include "core/process/build_info.h"
 #include "core/process/claimed_folder.h"
 #include "core/process/command_line.h"
+#include "core/process/job_process.h"
 #include "core/process/standard_streams.h"
 #include "gflags/gflags.h"
 #include "launcher/dry_run.h"
@@ -204,6 +205,10 @@ bool ThroughSlurm() { return FLAGS_scheduler == "slurm"; }
 Status CheckRuns(const Plan& plan, const Machine& machine) {
   const std::string misfits = ThroughSlurm() ? "" : Misfits(plan, machine);
   if (!misfits.empty()) return UserError(FLAGS_sweep + ": " + misfits);
+  if (!ThroughSlurm() &&
+      std::ranges::any_of(plan.runs, [](const PlannedRun& run) { return run.ranks > 1; })) {
+    ELASTOR_RETURN_IF_ERROR(CheckMpirun());
+  }
   if (std::ranges::all_of(plan.runs, [](const PlannedRun& run) { return run.steps > 0; })) {
     return OkStatus();
   }

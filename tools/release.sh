@@ -139,7 +139,7 @@ libdir=\${prefix}/lib
 Name: elastor_score
 Description: Scores rows by a model that Elastor has trained
 Version: $version
-Libs: -L\${libdir} -lelastor_score
+Libs: -L\${libdir} -Wl,-rpath-link,\${libdir}/elastor -lelastor_score
 Cflags: -I\${prefix}/include
 PC
 }
@@ -202,7 +202,7 @@ copy_libraries() {
       package=$(dpkg-query --search "$path" 2>/dev/null | head -n 1 | cut --delimiter=: --fields=1 || true)
       [[ -n $package ]] || continue
       dpkg-query --status "$package" >/dev/null 2>&1 || continue
-    cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
+      cp -L "/usr/share/doc/$package/copyright" "$root/licenses/$package"
       break
     done
   done < <(find "$root" -type f \( -perm -u+x -o -name '*.so*' \) -exec ldd {} + 2>/dev/null |
@@ -220,7 +220,8 @@ Package: elastor
 Version: $version
 Architecture: $architecture
 Maintainer: Elastor
-Depends: libc6 (>= 2.34)
+Installed-Size: $(find "$root" -type f -printf '%s\n' | awk '{ bytes += $1 } END { printf "%d", bytes / 1024 }')
+Depends: libc6 (>= 2.34), libgcc-s1, libstdc++6 (>= 12)
 Recommends: openmpi-bin | mpich
 Section: science
 Priority: optional

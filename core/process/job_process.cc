@@ -170,6 +170,16 @@ std::vector<std::string> KeepaliveOptions() {
 
 std::vector<std::string> QuietMpirun() { return {"mpirun", "--mca", "orte_execute_quiet", "1"}; }
 
+Status CheckMpirun() {
+  std::string command;
+  for (const std::string& word : QuietMpirun()) command += word + " ";
+  const int status = std::system((command + "--version >/dev/null 2>&1").c_str());
+  if (status == 0) return OkStatus();
+  constexpr int kNotFound = 127;
+  const std::string found = ExitCodeOf(status) == kNotFound ? "not found" : "not Open MPI's";
+  return UserError("mpirun: " + found + "; expected Open MPI's first in PATH for several ranks");
+}
+
 std::vector<std::string> EndingWithItsParent(const std::vector<std::string>& command) {
   std::vector<std::string> words = {"setpriv", "--pdeathsig", "KILL"};
   words.insert(words.end(), command.begin(), command.end());

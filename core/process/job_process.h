@@ -54,6 +54,8 @@ std::optional<ProgramBelow> ThisProgramBelow(pid_t process);
 // Returns mpirun with the option that keeps its own messages back; Open MPI 5 refuses `-q`, which
 // is the same, and prints them.
 std::vector<std::string> QuietMpirun();
+// An error unless PATH has Open MPI's mpirun, whose options the programs use.
+Status CheckMpirun();
 
 // Returns mpirun's options that make it notice within seconds that the link to a host is cut.
 std::vector<std::string> KeepaliveOptions();

@@ -24,6 +24,7 @@ new=--output_dir=$work/new
 supervised=("${tiny[@]}" "$new" --supervise --ranks=2)
 expect_line 2 '--output_dir: missing' "${tiny[@]}" --supervise
 expect_line 2 '--supervise: mpirun or srun started this process' mpirun --mca orte_execute_quiet 1 --oversubscribe -np 2 "${supervised[@]}"
+expect_line 2 "mpirun: not found; expected Open MPI's first in PATH" env PATH=/nonexistent "${supervised[@]}"
 expect_line 2 '--supervise: only --mode=train can go on; found --mode=describe' "${supervised[@]}" --mode=describe
 expect_line 2 'checkpoint.disabled: true; expected false' "${supervised[@]}" --set=checkpoint.disabled=true
 expect_line 2 'checkpoint.every_steps: 0, and every_minutes, delta_every_steps' "${supervised[@]}" --set=checkpoint.every_steps=0

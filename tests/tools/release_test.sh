@@ -65,6 +65,8 @@ done
 "$root/bin/scaling_law"
 [[ $? -eq 7 ]] || fail 'a program does not run'
 dpkg-deb --contents "$root.deb" | grep ' ./opt/elastor/programs/trainer/trainer$' >/dev/null || fail 'the .deb'
+[[ $(dpkg-deb --field "$root.deb" Depends) == *'libstdc++6 (>= 12)'* && $(dpkg-deb --field "$root.deb" Installed-Size) -gt 0 ]] ||
+  fail "the .deb's fields: $(dpkg-deb --field "$root.deb")"
 
 release "$work/first" && fail 'made over an earlier one'
 grep --quiet "$root exists; expected a new folder" "$work/log" || fail "over an earlier one: $(<"$work/log")"
@@ -82,6 +84,8 @@ for file in "$name".{tar.gz,deb}; do cmp "$work/first/$file" "$work/second/$file
 tar --extract --file="$root.tar.gz" --directory="$work"
 export PKG_CONFIG_PATH=$work/$name/lib/pkgconfig
 [[ $(pkg-config --modversion elastor_score) == 1.2.3 ]] || fail 'pkg-config'
+# The libraries of libraries are found where the machine has none of them.
+[[ $(pkg-config --libs elastor_score) == *-rpath-link,*/lib/elastor\ * ]] || fail "pkg-config: $(pkg-config --libs elastor_score)"
 read -ra options < <(pkg-config --cflags --libs elastor_score)
 gcc -x c - -o "$work/scorer" "${options[@]}" \
   <<<$'#include "elastor_score.h"\nint main(void) { return elastor_open(); }' || fail 'a scorer does not link'

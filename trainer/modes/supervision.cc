@@ -88,6 +88,7 @@ StatusOr<int> SuperviseJob(const std::vector<Host>& hosts, const ParallelConfig&
   std::istringstream words(FLAGS_launch);
   for (std::string word; words >> word;) options.launch.push_back(word);
   if (options.launch.empty()) {
+    ELASTOR_RETURN_IF_ERROR(CheckMpirun());
     options.launch = {"mpirun", "--oversubscribe", "--bind-to", "none"};
     for (const std::string& word : KeepaliveOptions()) options.launch.push_back(word);
   }

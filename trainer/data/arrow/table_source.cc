@@ -23,8 +23,8 @@ StatusOr<const ArrowPart*> LoadPart() {
   void* const object = dlopen(kPart, RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
     return UserError(StrCat(dlerror(),
-                            "; Parquet and Arrow files need it beside this program: run "
-                            "tools/install_arrow.sh, then build again"));
+                            "; Parquet and Arrow files need it beside this program, as a release "
+                            "has it; before a build run tools/install_arrow.sh"));
   }
   const auto part = static_cast<const ArrowPart*>(dlsym(object, kArrowPartSymbol));
   if (part == nullptr || std::string_view(part->sources_hash) != kArrowPartHash) {
