@@ -6,6 +6,7 @@
 
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
+#include "embedding/wire_format.h"
 
 namespace elastor {
 
@@ -20,6 +21,7 @@ struct EmbeddingOptions {
   bool track_touched = false;
   // Whether they note which rows steps update (EmbeddingState::unpublished).
   bool track_unpublished = false;
+  WireFormats wire = {};  // kFloat32 on a device, and for numbers of double precision
 };
 
 }  // namespace elastor

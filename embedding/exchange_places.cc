@@ -14,6 +14,7 @@ namespace {
 struct Sequence {
   std::vector<int64_t> at;        // by cell
   std::vector<int64_t> elements;  // by rank, this one's too
+  std::vector<int64_t> vectors;   // likewise
 };
 
 Sequence PlaceInSequence(const EmbeddingLayout& layout, int ranks, int rank,
@@ -21,12 +22,14 @@ Sequence PlaceInSequence(const EmbeddingLayout& layout, int ranks, int rank,
   Sequence sequence;
   int64_t offset = 0;
   for (int r = 0; r < ranks; ++r) {
-    int64_t elements = 0;
+    int64_t elements = 0, count = 0;
     for (int64_t t = 0; t < layout.tables(); ++t) {
       sequence.at.push_back(r == rank ? elements : offset + elements);
       elements += vectors[r * layout.tables() + t] * layout.width(t);
+      count += vectors[r * layout.tables() + t];
     }
     sequence.elements.push_back(elements);
+    sequence.vectors.push_back(count);
     if (r != rank) offset += elements;
   }
   return sequence;
@@ -36,8 +39,11 @@ VectorExchange SizeExchange(const Sequence& sent, const Sequence& received, int 
   VectorExchange exchange;
   exchange.send = sent.elements;
   exchange.receive = received.elements;
+  exchange.send_vectors = sent.vectors;
+  exchange.receive_vectors = received.vectors;
   exchange.kept = exchange.send[rank];
   exchange.send[rank] = exchange.receive[rank] = 0;
+  exchange.send_vectors[rank] = exchange.receive_vectors[rank] = 0;
   exchange.sent = std::accumulate(exchange.send.begin(), exchange.send.end(), int64_t{0});
   exchange.received = std::accumulate(exchange.receive.begin(), exchange.receive.end(), int64_t{0});
   return exchange;
@@ -76,7 +82,11 @@ RowPlaces PlaceRows(const EmbeddingLayout& layout, const ShardPlan& plan, int ra
     if (sent[k] == 0) out.at[k] = -1;
     if (received[k] == 0) in.at[k] = -1;
   }
-  return {SizeExchange(out, in, rank), std::move(out.at), std::move(in.at)};
+  return {.exchange = SizeExchange(out, in, rank),
+          .sent = std::move(out.at),
+          .received = std::move(in.at),
+          .sent_vectors = std::move(sent),
+          .received_vectors = std::move(received)};
 }
 
 GradientPlaces PlaceGradients(const EmbeddingLayout& layout, const ShardPlan& plan, int rank,
@@ -85,7 +95,12 @@ GradientPlaces PlaceGradients(const EmbeddingLayout& layout, const ShardPlan& pl
   const int64_t tables = layout.tables();
   Sequence out = PlaceInSequence(layout, plan.ranks(), rank, sent);
   Sequence in = PlaceInSequence(layout, plan.ranks(), rank, received);
-  GradientPlaces places{SizeExchange(out, in, rank), std::move(out.at), std::move(in.at), {}};
+  GradientPlaces places{.exchange = SizeExchange(out, in, rank),
+                        .sent = std::move(out.at),
+                        .received = std::move(in.at),
+                        .sent_vectors = sent,
+                        .received_vectors = received,
+                        .copies = {}};
   const int64_t kept_at = places.exchange.sent;
   const int64_t received_at = kept_at + places.exchange.kept;
   for (int64_t k = 0; k < plan.ranks() * tables; ++k) {

@@ -24,17 +24,18 @@ std::vector<int32_t> NodeOfLeaf(const std::vector<Range>& nodes);
 // The sizes, in elements, of an array of vectors and of its parts: [sent to other ranks, in rank
 // order][kept][received, in rank order].
 struct VectorExchange {
-  std::vector<int64_t> send, receive;  // by rank, 0 for this one
+  std::vector<int64_t> send, receive;                  // by rank, 0 for this one
+  std::vector<int64_t> send_vectors, receive_vectors;  // likewise: how many vectors these are
   int64_t sent = 0, kept = 0, received = 0;
   int64_t total() const { return sent + kept + received; }
 };
 
 // What a rank's batch asks of the ranks, by rank, this one included.
 struct RouteDemand {
-  std::vector<int64_t> keys;               // on the list to each rank
-  std::vector<int64_t> words;              // of 8 bytes, of the message with the list
-  std::vector<int64_t> row_elements;       // that come from each rank
-  std::vector<int64_t> gradient_elements;  // that go to each rank
+  std::vector<int64_t> keys;   // on the list to each rank
+  std::vector<int64_t> words;  // of 8 bytes, of the message with the list
+  VectorExchange rows;         // what it receives
+  VectorExchange gradients;    // what it sends
   int64_t unique_ids = 0;
   int64_t occurrences = 0;
 };
@@ -46,6 +47,7 @@ struct RowPlaces {
   // By cell, the offset of its first row in the part that is sent and in the part that is received;
   // -1 where the cell has no row on its way.
   std::vector<int64_t> sent, received;
+  std::vector<int64_t> sent_vectors, received_vectors;  // by cell, the number of rows on their way
 };
 // sent and received are numbers of rows by cell: the rows that other ranks request from this rank,
 // and the rows that it requests from them. Own cells and cells of replicated tables do not count.
@@ -59,6 +61,7 @@ struct GradientPlaces {
   // By cell, the offset of its first vector in the array: `sent` for the vectors that this rank
   // computes, `received` for the vectors that it sums as an owner.
   std::vector<int64_t> sent, received;
+  std::vector<int64_t> sent_vectors, received_vectors;  // by cell, the number of vectors
   struct Copy {
     int64_t from, to, elements;
   };

@@ -26,13 +26,13 @@ std::vector<int64_t> InBytes(const std::vector<int64_t>& words) {
 }  // namespace
 
 IdRoute::IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
-                 bool adds_to_gradients)
+                 bool changes_gradients)
     : layout_(layout),
       plan_(plan),
       rank_(rank),
       ranks_(plan->ranks()),
       owned_leaves_(LeavesOfRank(rank, ranks_, leaves)),
-      adds_to_gradients_(adds_to_gradients),
+      changes_gradients_(changes_gradients),
       canonical_nodes_(NodesOfRanks(ranks_, leaves)),
       ids_(layout) {
   for (Lists* lists : {&sent_, &received_}) {
@@ -263,9 +263,8 @@ StatusOr<RouteDemand> IdRoute::Count(const SparseBatch& batch, ThreadPool* pool)
     demand.keys.push_back(sent_.OfRank(r));
     demand.words.push_back(MessageWords(sent_, r, HasMasks(rank_)));
   }
-  demand.row_elements = PlaceRows(*layout_, *plan_, rank_, none, keys).exchange.receive;
-  demand.gradient_elements =
-      PlaceGradients(*layout_, *plan_, rank_, SentVectors(), none).exchange.send;
+  demand.rows = PlaceRows(*layout_, *plan_, rank_, none, keys).exchange;
+  demand.gradients = PlaceGradients(*layout_, *plan_, rank_, SentVectors(), none).exchange;
   demand.unique_ids = ids_.size();
   demand.occurrences = ids_.occurrences();
   return demand;
@@ -327,7 +326,7 @@ void IdRoute::PlaceSentGradients() {
 // ids share may be read in place, but not changed.
 void IdRoute::PlaceOwnGradients(ThreadPool* pool) {
   CHECK(!HasMasks(rank_));  // all leaves are one node
-  const bool use_bags = !adds_to_gradients_ || ids_.single_id_bags();
+  const bool use_bags = !changes_gradients_ || ids_.single_id_bags();
   const uint32_t* occurrences = ids_.occurrence_begin();
   gradient_offset_.Resize(ids_.size());
   node_begin_.Resize(owned_size() + 1)[owned_size()] = owned_size();

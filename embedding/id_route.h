@@ -37,10 +37,10 @@ namespace elastor {
 // exchange_places.h.
 class IdRoute {
  public:
-  // layout and plan outlive the object. leaves: V. adds_to_gradients: whether owners change the
-  // gradients they are given (by L2).
+  // layout and plan outlive the object. leaves: V. changes_gradients: whether gradients are changed
+  // where they lie (by L2, or by rounding).
   IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
-          bool adds_to_gradients);
+          bool changes_gradients);
 
   // Makes one exchange of sizes and one of keys. User error on all ranks when a rank has a bad id.
   // The threads of `pool` share the work; null: the calling thread alone.
@@ -149,7 +149,7 @@ class IdRoute {
   int rank_;
   int ranks_;
   Range owned_leaves_;
-  bool adds_to_gradients_;
+  bool changes_gradients_;
   bool has_times_ = false;
   std::vector<std::vector<Range>> canonical_nodes_;  // by rank
 

@@ -10,6 +10,7 @@
 #include "core/kernels/row_sums.h"
 #include "embedding/row_math.h"
 #include "embedding/unique_ids.h"
+#include "embedding/wire_format.h"
 
 namespace elastor {
 
@@ -18,18 +19,22 @@ inline constexpr int64_t kOccurrenceChunk = 32;
 
 // Sums the bag gradients of one id over its occurrences: within a leaf in order, in chunks of
 // kOccurrenceChunk each from +0, the chunks' sums in order; over leaves along the tree. No gradient
-// is -0 (UnpoolGradients), so a single gradient is its own sum. Each thread has its own object.
+// is -0 (UnpoolGradients), so a single gradient is its own sum. With a wire format the sums over
+// leaves and nodes are rounded to it. Each thread has its own object.
 template <typename T>
 class OccurrenceSum {
  public:
   // gradients: [row][feature], what Occurrence::offset points into. width: the longest vector.
-  OccurrenceSum(const T* gradients, int64_t width)
-      : gradients_(gradients), stride_(width), scratch_(width * LeafStack<int64_t>::kMaxDepth) {}
+  OccurrenceSum(const T* gradients, int64_t width, WireFormat format)
+      : gradients_(gradients),
+        stride_(width),
+        format_(format),
+        scratch_(width * LeafStack<int64_t>::kMaxDepth) {}
 
   // Sets result to the sum over `occurrences`. REQUIRES: their leaves lie below one node of the
   // tree, and there is at least one.
   void Sum(std::span<const Occurrence> occurrences, int64_t width, T* result) {
-    if (occurrences.size() == 2) {
+    if (occurrences.size() == 2 && format_ == WireFormat::kFloat32) {
       for (const Occurrence& occurrence : occurrences) PrefetchAhead(occurrence, width);
       return Add(width, gradients_ + occurrences[0].offset, gradients_ + occurrences[1].offset,
                  result);
@@ -41,6 +46,7 @@ class OccurrenceSum {
       const int left = stack.size() - 1;
       T* const sum = room_for(left);
       Add(width, sums[left], sums[left + 1], sum);
+      RoundToWire(format_, width, sum);
       sums[left] = sum;
     };
     for (size_t begin = 0; begin < occurrences.size();) {
@@ -67,7 +73,11 @@ class OccurrenceSum {
   const T* SumLeaf(std::span<const Occurrence> occurrences, int64_t width, T* sum) {
     if (occurrences.size() == 1) {
       PrefetchAhead(occurrences[0], width);
-      return gradients_ + occurrences[0].offset;
+      const T* const gradient = gradients_ + occurrences[0].offset;
+      if (format_ == WireFormat::kFloat32) return gradient;
+      std::copy_n(gradient, width, sum);
+      RoundToWire(format_, width, sum);
+      return sum;
     }
     SumChunk(occurrences.first(std::min<size_t>(occurrences.size(), kOccurrenceChunk)), width, sum);
     for (size_t begin = kOccurrenceChunk; begin < occurrences.size(); begin += kOccurrenceChunk) {
@@ -75,6 +85,7 @@ class OccurrenceSum {
       SumChunk(occurrences.subspan(begin, count), width, scratch_.data());
       AddTo(width, scratch_.data(), sum);
     }
+    RoundToWire(format_, width, sum);
     return sum;
   }
 
@@ -91,6 +102,7 @@ class OccurrenceSum {
 
   const T* gradients_;
   int64_t stride_;
+  WireFormat format_;
   std::vector<T> scratch_;  // the sum of a chunk, then the stack's sums from the second on
 };
 

@@ -14,6 +14,7 @@
 #include "core/kernels/row_sums.h"
 #include "core/optimizer/with_rule.h"
 #include "embedding/row_math.h"
+#include "embedding/wire_format.h"
 
 namespace elastor {
 namespace {
@@ -28,6 +29,7 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
                             const ShardPlan* plan, int rank, ThreadPool* pool)
     : layout_(layout),
       optimizer_(options.optimizer),
+      gradient_format_(options.wire.gradients),
       plan_(plan),
       rank_(rank),
       pool_(pool),
@@ -308,7 +310,10 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
     const std::span<const IdRoute::Node> nodes = route.NodesOf(j);
     LeafStack<int64_t> stack;
     T* folded[decltype(stack)::kMaxDepth];
-    const auto add_last = [&] { AddTo(width, folded[stack.size()], folded[stack.size() - 1]); };
+    const auto add_last = [&] {
+      AddTo(width, folded[stack.size()], folded[stack.size() - 1]);
+      RoundToWire(gradient_format_, width, folded[stack.size() - 1]);
+    };
     for (const IdRoute::Node& node : nodes) {
       while (stack.MergesBefore(node.leaf)) add_last();
       folded[stack.Push(node.leaf)] = gradients + node.offset;

@@ -22,6 +22,7 @@
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
+#include "embedding/wire_format.h"
 
 namespace elastor {
 
@@ -53,7 +54,10 @@ class OwnedTables final : public TouchedRows<T> {
   void FinishGradients(const IdRoute& route, T* const* rows, const SumKeys& sum_keys, T* gradients,
                        double* squares, ExactSum* squared_norm, ExactSum* squared_weights);
 
-  bool adds_l2() const { return optimizer_.l2 != 0; }
+  // Returns whether gradients are changed where they lie.
+  bool changes_gradients() const {
+    return optimizer_.l2 != 0 || gradient_format_ != WireFormat::kFloat32;
+  }
 
   // Takes the optimizer's step on the rows of the owned keys; with dense-equivalent Adam, on every
   // row. squares: of FinishGradients, which row-wise Adagrad alone reads.
@@ -217,6 +221,7 @@ class OwnedTables final : public TouchedRows<T> {
   // Constant after construction.
   const EmbeddingLayout* layout_;
   SparseOptimizerOptions optimizer_;
+  WireFormat gradient_format_;
   const ShardPlan* plan_;
   int rank_;
   ThreadPool* pool_;

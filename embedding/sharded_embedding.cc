@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "embedding/owned_tables.h"
 #include "embedding/row_math.h"
 #include "embedding/row_pass.h"
+#include "embedding/wire_format.h"
 
 namespace elastor {
 namespace {
@@ -26,25 +28,21 @@ constexpr size_t kLookAhead = 8;  // rows fetched into the cache before their tu
 
 enum class Stage { kNone, kRouted, kLookedUp, kGradients };
 
-std::vector<int64_t> InBytes(const std::vector<int64_t>& elements, int64_t element_bytes) {
-  std::vector<int64_t> bytes(elements);
-  for (int64_t& value : bytes) value *= element_bytes;
-  return bytes;
-}
-
 }  // namespace
 
 template <typename T>
 struct ShardedEmbedding<T>::Routing::State {
   State(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
-        bool adds_to_gradients)
-      : route(layout, plan, rank, leaves, adds_to_gradients) {}
+        bool changes_gradients)
+      : route(layout, plan, rank, leaves, changes_gradients) {}
 
   Stage stage = Stage::kNone;
   Purpose purpose = Purpose::kEvaluate;
   IdRoute route;
   GrowBuffer<T*> owned_rows;         // by owned key
   GrowBuffer<T> forgotten;           // rows made for an evaluation only
+  GrowBuffer<T> rounded_rows;        // copies of own rows, with a wire format
+  GrowBuffer<uint16_t> wire;         // vectors on their way in a wire format: sent, received
   GrowBuffer<T> exchanged_rows;      // RowPlaces::exchange
   GrowBuffer<const T*> rows_of_ids;  // by unique id
   GrowBuffer<T> gradients;           // GradientPlaces::exchange, then those of bags: [row][feature]
@@ -65,14 +63,24 @@ struct ShardedEmbedding<T>::Impl {
 
   Impl(Options options, const ShardPlan* plan, Communicator* communicator, ThreadPool* pool);
 
+  // Rows of an evaluation are not rounded, so that it has the scores of whoever scores with the
+  // tables.
+  WireFormat RowFormatOf(const State& state) const {
+    return state.purpose == Purpose::kTrain ? wire.rows : WireFormat::kFloat32;
+  }
   void CopyRowsToSend(State* state);
   void PointAtRows(State* state);
   Status SendGradients(State* state, const SumKeys& sum_keys);
+  // Sends the first part of `vectors`, which lie as `places` says, and receives the last.
+  template <typename Places>
+  Status Exchange(Phase phase, WireFormat format, const Places& places, T* vectors,
+                  GrowBuffer<uint16_t>* wire) const;
   void SumOccurrencesOf(int64_t u, const IdRoute& route, int64_t width, OccurrenceSum<T>* sum,
                         T* result) const;
 
   const EmbeddingLayout layout;
   const int64_t leaves;
+  const WireFormats wire;
   const ShardPlan* const plan;
   Communicator* const communicator;
   ThreadPool* const pool;
@@ -87,6 +95,7 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
                                 ThreadPool* pool)
     : layout(options.tables, options.fields),
       leaves(options.leaves),
+      wire(options.wire),
       plan(plan),
       communicator(communicator),
       pool(pool),
@@ -126,6 +135,13 @@ void ShardedEmbedding<T>::Impl::PointAtRows(State* state) {
   const T** rows_of_ids = state->rows_of_ids.Resize(route.ids().size());
   const T* const received = state->exchanged_rows.data() + route.rows().exchange.sent;
   const int64_t cells = plan->ranks() * layout.tables();
+  const WireFormat format = RowFormatOf(*state);
+  std::vector<int64_t> rounded_begin{0};  // by table
+  for (int64_t t = 0; format != WireFormat::kFloat32 && t < layout.tables(); ++t) {
+    rounded_begin.push_back(rounded_begin.back() +
+                            static_cast<int64_t>(route.Sent(rank, t).size()) * layout.width(t));
+  }
+  T* const rounded = state->rounded_rows.Resize(rounded_begin.back());
   pool->ParallelFor(cells, 1, [&](int, int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {
       const auto owner = static_cast<int>(cell / layout.tables());
@@ -135,6 +151,14 @@ void ShardedEmbedding<T>::Impl::PointAtRows(State* state) {
         const std::span<const uint32_t> owned = route.Received(rank, t);
         for (size_t i = 0; i < sent.size(); ++i) {
           rows_of_ids[sent[i]] = state->owned_rows[owned[i]];
+        }
+        if (format == WireFormat::kFloat32) continue;
+        T* copy = rounded + rounded_begin[t];
+        for (const uint32_t u : sent) {
+          std::copy_n(rows_of_ids[u], layout.width(t), copy);
+          RoundToWire(format, layout.width(t), copy);
+          rows_of_ids[u] = copy;
+          copy += layout.width(t);
         }
         continue;
       }
@@ -167,10 +191,63 @@ Status ShardedEmbedding<T>::Impl::SendGradients(State* state, const SumKeys& sum
   for (const GradientPlaces::Copy& copy : route.gradients().copies) {
     std::copy_n(gradients + copy.from, copy.elements, gradients + copy.to);
   }
-  const VectorExchange& exchange = route.gradients().exchange;
-  return communicator->AllToAllV(
-      Phase::kGradientExchange, gradients, InBytes(exchange.send, sizeof(T)),
-      gradients + exchange.sent + exchange.kept, InBytes(exchange.receive, sizeof(T)));
+  return Exchange(Phase::kGradientExchange, wire.gradients, route.gradients(), gradients,
+                  &state->wire);
+}
+
+template <typename T>
+template <typename Places>
+Status ShardedEmbedding<T>::Impl::Exchange(Phase phase, WireFormat format, const Places& places,
+                                           T* vectors, GrowBuffer<uint16_t>* wire) const {
+  const VectorExchange& exchange = places.exchange;
+  T* const received = vectors + exchange.sent + exchange.kept;
+  const auto bytes = [&](const std::vector<int64_t>& elements, const std::vector<int64_t>& counts) {
+    std::vector<int64_t> bytes;
+    for (size_t r = 0; r < elements.size(); ++r) {
+      bytes.push_back(WireBytes(format, elements[r], counts[r], sizeof(T)));
+    }
+    return bytes;
+  };
+  const std::vector<int64_t> send = bytes(exchange.send, exchange.send_vectors);
+  const std::vector<int64_t> receive = bytes(exchange.receive, exchange.receive_vectors);
+  if (format == WireFormat::kFloat32) {
+    return communicator->AllToAllV(phase, vectors, send, received, receive);
+  }
+  const int64_t send_bytes = std::accumulate(send.begin(), send.end(), int64_t{0});
+  const int64_t receive_bytes = std::accumulate(receive.begin(), receive.end(), int64_t{0});
+  uint16_t* const words = wire->Resize((send_bytes + receive_bytes) / 2);
+  // Calls fn(width, vector, its words) for the vectors of a part, rank by rank.
+  const auto for_each = [&](const std::vector<int64_t>& elements,
+                            const std::vector<int64_t>& bytes_of,
+                            const std::vector<int64_t>& counts, T* first, uint16_t* first_word,
+                            const auto& fn) {
+    pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        if (r == rank) continue;
+        T* vector = first + std::accumulate(elements.begin(), elements.begin() + r, int64_t{0});
+        uint16_t* word =
+            first_word + std::accumulate(bytes_of.begin(), bytes_of.begin() + r, int64_t{0}) / 2;
+        for (int64_t t = 0; t < layout.tables(); ++t) {
+          const int64_t width = layout.width(t);
+          for (int64_t i = 0; i < counts[r * layout.tables() + t]; ++i) {
+            fn(width, vector, word);
+            vector += width;
+            word += WireWords(format, width, 1);
+          }
+        }
+      }
+    });
+  };
+  for_each(
+      exchange.send, send, places.sent_vectors, vectors, words,
+      [&](int64_t width, const T* vector, uint16_t* to) { WriteWire(format, vector, width, to); });
+  uint16_t* const received_words = words + send_bytes / 2;
+  ELASTOR_RETURN_IF_ERROR(communicator->AllToAllV(phase, words, send, received_words, receive));
+  for_each(exchange.receive, receive, places.received_vectors, received, received_words,
+           [&](int64_t width, T* vector, const uint16_t* from) {
+             ReadWire(format, from, width, vector);
+           });
+  return OkStatus();
 }
 
 template <typename T>
@@ -207,7 +284,7 @@ ShardedEmbedding<T>::~ShardedEmbedding() = default;
 template <typename T>
 std::unique_ptr<typename ShardedEmbedding<T>::Routing> ShardedEmbedding<T>::MakeRouting() const {
   return std::unique_ptr<Routing>(new Routing(std::make_unique<typename Routing::State>(
-      &impl_->layout, impl_->plan, impl_->rank, impl_->leaves, impl_->tables.adds_l2())));
+      &impl_->layout, impl_->plan, impl_->rank, impl_->leaves, impl_->tables.changes_gradients())));
 }
 
 template <typename T>
@@ -234,12 +311,10 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
   } else {
     impl_->tables.FindOrForget(route, owned_rows, &state->forgotten);
   }
-  const VectorExchange& exchange = route.rows().exchange;
-  T* rows = state->exchanged_rows.Resize(exchange.total());
+  T* rows = state->exchanged_rows.Resize(route.rows().exchange.total());
   impl_->CopyRowsToSend(state);
-  ELASTOR_RETURN_IF_ERROR(
-      impl_->communicator->AllToAllV(Phase::kRowExchange, rows, InBytes(exchange.send, sizeof(T)),
-                                     rows + exchange.sent, InBytes(exchange.receive, sizeof(T))));
+  ELASTOR_RETURN_IF_ERROR(impl_->Exchange(Phase::kRowExchange, impl_->RowFormatOf(*state),
+                                          route.rows(), rows, &state->wire));
   impl_->PointAtRows(state);
   state->stage = Stage::kLookedUp;
   return OkStatus();
@@ -271,12 +346,14 @@ Status ShardedEmbedding<T>::RouteGradients(int64_t global_rows, Routing* routing
                                    RowsOfLeaf(owned.begin, impl_->leaves, global_rows).begin);
   T* gradients = state->gradients.data();
   std::vector<OccurrenceSum<T>> sums(
-      impl_->pool->threads(), OccurrenceSum<T>(state->bag_gradients(), impl_->layout.widest()));
+      impl_->pool->threads(),
+      OccurrenceSum<T>(state->bag_gradients(), impl_->layout.widest(), impl_->wire.gradients));
   const SumKeys sum_keys = [&](int thread, int64_t t, const Range& ids) {
     const int64_t width = impl_->layout.width(t);
     for (int64_t u = ids.begin; u < ids.end; ++u) {
       if (route.HasBagGradient(u)) {
         sums[thread].PrefetchAhead(route.ids().OccurrencesOf(u)[0], width);
+        RoundToWire(impl_->wire.gradients, width, gradients + route.GradientOffset(u));
       } else {
         impl_->SumOccurrencesOf(u, route, width, &sums[thread],
                                 gradients + route.GradientOffset(u));

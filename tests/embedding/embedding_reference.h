@@ -1,8 +1,10 @@
 #ifndef ELASTOR_TESTS_EMBEDDING_EMBEDDING_REFERENCE_H_
 #define ELASTOR_TESTS_EMBEDDING_EMBEDDING_REFERENCE_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "core/base/random.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
+#include "embedding/wire_format.h"
 
 namespace elastor {
 
@@ -22,6 +25,24 @@ struct GlobalBatch {
   std::vector<std::vector<std::vector<int64_t>>> bags;
   int64_t rows() const { return static_cast<int64_t>(bags.size()); }
 };
+
+// A vector as it is after it has travelled, by the definition of embedding/wire_format.h.
+template <typename T>
+std::vector<T> Travelled(WireFormat format, std::vector<T> vector) {
+  double largest = 0;
+  for (const T x : vector) largest = std::max(largest, std::abs(static_cast<double>(x)));
+  if (format == WireFormat::kFloat32 || largest == 0) return vector;
+  for (T& x : vector) {
+    // The exponent of the number's last place.
+    const int place = format == WireFormat::kBFloat16
+                          ? std::ilogb(x) - 7
+                          : std::max(std::ilogb(x) - 10, std::ilogb(largest) - 24);
+    const double rounded =
+        x == 0 ? 0 : std::ldexp(std::nearbyint(std::ldexp(static_cast<double>(x), -place)), place);
+    x = std::abs(rounded) < std::numeric_limits<float>::min() ? 0 : static_cast<T>(rounded);
+  }
+  return vector;
+}
 
 // Embedding tables in one map, one thread, by the definitions of docs/inside/design.md: what
 // ShardedEmbedding must equal bit for bit.
@@ -34,8 +55,14 @@ class EmbeddingReference {
   };
 
   EmbeddingReference(std::vector<TableSpec> tables, std::vector<FieldSpec> fields,
-                     SparseOptimizerOptions options, uint64_t seed, int64_t leaves)
-      : tables_(tables), fields_(fields), options_(options), seed_(seed), leaves_(leaves) {
+                     SparseOptimizerOptions options, uint64_t seed, int64_t leaves,
+                     WireFormats wire = {})
+      : tables_(tables),
+        fields_(fields),
+        options_(options),
+        seed_(seed),
+        leaves_(leaves),
+        wire_(wire) {
     if (options.rule.kind != OptimizerKind::kDenseAdam) return;
     for (size_t t = 0; t < tables.size(); ++t) {
       for (int64_t key = 0; key < tables[t].rows; ++key) Create({static_cast<int>(t), key});
@@ -52,7 +79,9 @@ class EmbeddingReference {
         for (size_t p = 0; p < bag.size(); ++p) {
           const Key key{fields_[f].table, bag[p]};
           if (create) Create(key);
-          const std::vector<T> weights = rows_.count(key) ? rows_[key].weights : Initial(key);
+          const std::vector<T> weights =
+              Travelled(create ? wire_.rows : WireFormat::kFloat32,
+                        rows_.count(key) ? rows_[key].weights : Initial(key));
           for (size_t i = 0; i < pooled.size(); ++i) {
             pooled[i] = p == 0 ? weights[i] : pooled[i] + weights[i];
           }
@@ -150,7 +179,7 @@ class EmbeddingReference {
     return a;
   }
 
-  static std::vector<T> Leaf(const std::vector<std::vector<T>>& list) {
+  std::vector<T> Leaf(const std::vector<std::vector<T>>& list) {
     std::vector<T> total(list[0].size(), T{0});
     for (size_t begin = 0; begin < list.size(); begin += 32) {
       std::vector<T> chunk(total.size(), T{0});
@@ -158,18 +187,18 @@ class EmbeddingReference {
         chunk = Plus(chunk, list[i]);
       total = Plus(total, chunk);
     }
-    return total;
+    return Travelled(wire_.gradients, total);
   }
 
-  static std::optional<std::vector<T>> Node(const std::vector<std::vector<std::vector<T>>>& lists,
-                                            int64_t begin, int64_t end) {
+  std::optional<std::vector<T>> Node(const std::vector<std::vector<std::vector<T>>>& lists,
+                                     int64_t begin, int64_t end) {
     if (end - begin == 1) {
       if (lists[begin].empty()) return std::nullopt;
       return Leaf(lists[begin]);
     }
     const auto left = Node(lists, begin, (begin + end) / 2);
     const auto right = Node(lists, (begin + end) / 2, end);
-    if (left && right) return Plus(*left, *right);
+    if (left && right) return Travelled(wire_.gradients, Plus(*left, *right));
     return left ? left : right;
   }
 
@@ -235,6 +264,7 @@ class EmbeddingReference {
   SparseOptimizerOptions options_;
   uint64_t seed_;
   int64_t leaves_;
+  WireFormats wire_;
   std::map<Key, Row> rows_;
   std::map<Key, std::vector<T>> gradients_;
   ExactSum squared_norm_, squared_weights_;

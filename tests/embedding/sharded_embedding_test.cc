@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "embedding/admission.h"
+#include "embedding/wire_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/embedding/embedding_batches.h"
@@ -78,11 +80,12 @@ struct Expected {
 };
 
 template <typename T>
-Expected<T> RunReference(const SparseOptimizerOptions& optimizer, int64_t leaves) {
+Expected<T> RunReference(const SparseOptimizerOptions& optimizer, int64_t leaves,
+                         WireFormats wire = {}) {
   SetCanonicalFloatingPoint();
   Expected<T> expected;
   expected.reference =
-      std::make_unique<EmbeddingReference<T>>(Tables(), Fields(), optimizer, kSeed, leaves);
+      std::make_unique<EmbeddingReference<T>>(Tables(), Fields(), optimizer, kSeed, leaves, wire);
   int64_t trained = 0;
   for (const Step& step : Steps()) {
     expected.e.push_back(expected.reference->Pool(step.batch, step.train));
@@ -118,6 +121,7 @@ struct Layout {
   int threads;
   int64_t leaves;
   bool keyed = false;
+  WireFormats wire = {};
 };
 
 std::string PrintLayout(const Layout& layout) {
@@ -144,8 +148,13 @@ class Rank {
       : layout_(layout),
         rank_(communicator->rank()),
         pool_(layout.threads),
-        embedding_({Tables(layout.keyed), Fields(), optimizer, kSeed, layout.leaves}, plan,
-                   communicator, &pool_),
+        embedding_({.tables = Tables(layout.keyed),
+                    .fields = Fields(),
+                    .optimizer = optimizer,
+                    .seed = kSeed,
+                    .leaves = layout.leaves,
+                    .wire = layout.wire},
+                   plan, communicator, &pool_),
         routing_(embedding_.MakeRouting()) {}
 
   void Run(const Expected<T>& expected, RankResult<T>* result) {
@@ -289,6 +298,75 @@ TEST_P(ShardedEmbeddingTest, KeyedTablesEqualTheReference) {
        {std::tuple{1, PlanKind::kRowWise, 2}, std::tuple{3, PlanKind::kReplicated, 1},
         std::tuple{4, PlanKind::kRowWise, 2}, std::tuple{7, PlanKind::kTableWise, 1}}) {
     RunLayout<float>({ranks, plan, threads, 8, true}, optimizer, expected);
+  }
+}
+
+TEST_P(ShardedEmbeddingTest, WireFormatsEqualTheReferenceOnAnyLayout) {
+  constexpr WireFormat kFloat32 = WireFormat::kFloat32, kFloat16 = WireFormat::kFloat16,
+                       kBFloat16 = WireFormat::kBFloat16;
+  for (const WireFormats wire : {WireFormats{kFloat16, kBFloat16}, WireFormats{kBFloat16, kFloat16},
+                                 WireFormats{kFloat32, kFloat16}}) {
+    const SparseOptimizerOptions optimizer =
+        Optimizer(GetParam(), wire.rows == kFloat32 ? 0 : 0.01);
+    const Expected<float> expected = RunReference<float>(optimizer, 8, wire);
+    for (const auto& [ranks, plan, threads, keyed] :
+         {std::tuple{1, PlanKind::kRowWise, 2, false}, std::tuple{1, PlanKind::kRowWise, 1, true},
+          std::tuple{3, PlanKind::kReplicated, 1, false}, std::tuple{4, PlanKind::kAuto, 2, false},
+          std::tuple{5, PlanKind::kRowWise, 1, true}, std::tuple{7, PlanKind::kTableWise, 1, false},
+          std::tuple{8, PlanKind::kRowWise, 1, false}}) {
+      if (keyed && GetParam() == OptimizerKind::kDenseAdam) continue;
+      RunLayout<float>({ranks, plan, threads, 8, keyed, wire}, optimizer, expected);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Every 16-bit number comes back, and what lies between two of them goes where the definition says.
+TEST(WireFormat, RoundsAsItsDefinitionSays) {
+  SetCanonicalFloatingPoint();
+  const auto through = [](WireFormat format, std::vector<float> vector) {
+    std::vector<uint16_t> words(WireWords(format, vector.size(), 1));
+    WriteWire(format, vector.data(), vector.size(), words.data());
+    std::vector<float> read(vector.size());
+    ReadWire(format, words.data(), vector.size(), read.data());
+    RoundToWire(format, vector.size(), vector.data());
+    for (size_t i = 0; i < read.size(); ++i) EXPECT_TRUE(SameBits(read[i], vector[i]));
+    return read;
+  };
+  const auto check = [&](const std::vector<float>& vector) {
+    for (const WireFormat format : {WireFormat::kFloat16, WireFormat::kBFloat16}) {
+      const std::vector<float> read = through(format, vector);
+      const std::vector<float> want = Travelled(format, vector);
+      for (size_t i = 0; i < vector.size(); ++i) {
+        ASSERT_TRUE(SameBits(read[i], want[i] + 0.0f))
+            << vector[i] << " of " << vector.size() << ": " << read[i] << ", not " << want[i];
+      }
+    }
+  };
+  // Neighbours of the middle between two halves, at several scales of the vector.
+  for (const float scale : {1e-30f, 1e-9f, 0.01f, 1.0f, 1e20f}) {
+    for (uint32_t mantissa = 0; mantissa < 1u << 12; ++mantissa) {
+      std::vector<float> vector{scale};
+      for (const int below : {0, 1, 9, 13, 14, 15, 23, 24, 25, 26}) {
+        const uint32_t one = std::bit_cast<uint32_t>(std::ldexp(1.0f, -below)) | mantissa << 11;
+        for (const uint32_t last : {0u, 1u, 0x7ffu}) {
+          const float value = std::bit_cast<float>(one | last) * scale;
+          vector.push_back(mantissa % 2 == 0 ? value : -value);
+        }
+      }
+      check(vector);
+      if (HasFatalFailure()) return;
+    }
+  }
+  check({0.0f, 0.0f});
+  check({1.2e-38f, 2e-38f, -3e-38f});
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const WireFormat format : {WireFormat::kFloat16, WireFormat::kBFloat16}) {
+    EXPECT_EQ(through(format, {kInfinity, -kInfinity, 1.0f}),
+              (std::vector<float>{kInfinity, -kInfinity, 1.0f}));
+    EXPECT_TRUE(std::isnan(through(format, {std::nanf("7"), 1.0f})[0]));
+    EXPECT_EQ(through(format, {std::numeric_limits<float>::max()})[0], kInfinity) << "rounds up to 2^128";
+    EXPECT_TRUE(SameBits(through(format, {-0.0f})[0], 0.0f));
   }
 }
 

@@ -49,20 +49,20 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout&
   demand.summed.assign(ranks, 0);
   for (int r = 0; r < ranks; ++r) {
     const Range rows = LocalPositions(whole.rows, r, ranks, leaves);
-    IdRoute route(&layout, &plan, r, leaves, /*adds_to_gradients=*/true);
+    IdRoute route(&layout, &plan, r, leaves, /*changes_gradients=*/true);
     ELASTOR_ASSIGN_OR_RETURN(
         RouteDemand asked,
         route.Count(RowsOf(whole, rows, LeavesOfRank(r, ranks, leaves), leaves), nullptr));
     for (int owner = 0; owner < ranks; ++owner) {
       demand.listed_keys[owner] += asked.keys[owner];
-      demand.sent_rows[owner] += asked.row_elements[owner];
-      demand.summed[owner] += asked.gradient_elements[owner];
+      demand.sent_rows[owner] += asked.rows.receive[owner];
+      demand.summed[owner] += asked.gradients.send[owner];
     }
     demand.rows.push_back(rows.size());
     demand.batch.of_rank.push_back(std::move(asked));
   }
   // One rank that has all rows asks every owner for each of its keys once.
-  IdRoute all(&layout, &plan, /*rank=*/0, /*leaves=*/ranks, /*adds_to_gradients=*/true);
+  IdRoute all(&layout, &plan, /*rank=*/0, /*leaves=*/ranks, /*changes_gradients=*/true);
   ELASTOR_ASSIGN_OR_RETURN(RouteDemand different,
                            all.Count(RowsOf(whole, {0, whole.rows}, {0, 1}, 1), nullptr));
   demand.owned_keys = std::move(different.keys);

@@ -140,7 +140,8 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                 .buckets = {buckets.begin(), buckets.end()},
                 .overlap = step.options.overlap,
                 .sample_weights = step.options.sample_weights,
-                .scalar_words = ScalarWords(model_->tables)};
+                .scalar_words = ScalarWords(model_->tables),
+                .wire = MakeWireFormats(experiment_->parallel())};
   step.gpus = machine_->gpus();
   step.threads = threads;
   step.width = TableWidth(*experiment_);

@@ -352,7 +352,22 @@ EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const Datase
           .seed = static_cast<uint64_t>(experiment.training().seed()),
           .leaves = experiment.parallel().virtual_shards(),
           .track_touched = WritesDeltas(experiment.checkpoint()),
-          .track_unpublished = PublishesDeltas(experiment)};
+          .track_unpublished = PublishesDeltas(experiment),
+          .wire = MakeWireFormats(experiment.parallel())};
+}
+
+WireFormats MakeWireFormats(const ParallelConfig& config) {
+  const auto format = [](WireConfig::Format format) {
+    switch (format) {
+      case WireConfig::FLOAT16:
+        return WireFormat::kFloat16;
+      case WireConfig::BFLOAT16:
+        return WireFormat::kBFloat16;
+      default:
+        return WireFormat::kFloat32;
+    }
+  };
+  return {.rows = format(config.wire().rows()), .gradients = format(config.wire().row_gradients())};
 }
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config) {

@@ -55,6 +55,7 @@ RowFormat PublishedRows(const PublishConfig& publish);
 // Returns whether a run on the CPU publishes deltas, not only bases.
 bool PublishesDeltas(const Experiment& experiment);
 EmbeddingOptions MakeEmbeddingOptions(const Experiment& experiment, const DatasetInfo& data);
+WireFormats MakeWireFormats(const ParallelConfig& config);
 
 SparseOptimizerOptions MakeSparseOptimizer(const OptimizerConfig& config);
 Precision PrecisionOf(const TrainingConfig& training);

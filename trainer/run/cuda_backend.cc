@@ -103,6 +103,10 @@ StatusOr<std::string> OpenCudaDevice(Communicator& communicator) {
 int64_t CudaDeviceBytes() { return opened_bytes; }
 
 StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options) {
+  const WireFormats wire = MakeWireFormats(options.experiment.parallel());
+  if (wire.rows != WireFormat::kFloat32 || wire.gradients != WireFormat::kFloat32) {
+    return UserError("parallel.wire: 16 bits are a choice on CPUs; expected FLOAT32");
+  }
   ELASTOR_ASSIGN_OR_RETURN(
       std::unique_ptr<DeviceCommunicator> communicator,
       cuda::MakeDeviceCommunicator(options.communicator,

@@ -32,7 +32,8 @@ class Calls {
   void Lookup(const BatchDemand& batch) {
     std::vector<int64_t> bytes;
     for (const RouteDemand& requester : batch.of_rank) {
-      bytes.push_back(requester.row_elements[rank_] * shape_.element_bytes);
+      bytes.push_back(WireBytes(shape_.wire.rows, requester.rows.receive[rank_],
+                                requester.rows.receive_vectors[rank_], shape_.element_bytes));
     }
     Add({StepPart::kLookup, false, Phase::kRowExchange, CallKind::kAllToAllV, -1,
          std::move(bytes)});
@@ -52,8 +53,12 @@ class Calls {
 
   void RouteGradients(const BatchDemand& batch) {
     if (shape_.ranks == 1) return;
-    std::vector<int64_t> bytes = batch.of_rank[rank_].gradient_elements;
-    for (int64_t& elements : bytes) elements *= shape_.element_bytes;
+    const VectorExchange& sent = batch.of_rank[rank_].gradients;
+    std::vector<int64_t> bytes;
+    for (int r = 0; r < shape_.ranks; ++r) {
+      bytes.push_back(WireBytes(shape_.wire.gradients, sent.send[r], sent.send_vectors[r],
+                                shape_.element_bytes));
+    }
     Add({StepPart::kRouteGradients, false, Phase::kGradientExchange, CallKind::kAllToAllV, -1,
          std::move(bytes)});
   }

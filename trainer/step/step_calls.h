@@ -16,6 +16,7 @@
 #include "core/base/leaves.h"
 #include "embedding/exchange_places.h"
 #include "embedding/table.h"
+#include "embedding/wire_format.h"
 
 namespace elastor {
 
@@ -98,6 +99,7 @@ struct StepShape {
   bool sample_weights = false;
   int64_t scalar_words = kScalarWords;  // ScalarWords
   int64_t element_bytes = sizeof(float);
+  WireFormats wire = {};
 };
 
 // What the calls of one batch depend on besides.

@@ -138,6 +138,7 @@ ShardedEmbedding<float>::Options TableOptions(const TinyTraining& training) {
   options.optimizer = SparseOptions(training.sparse, training.l2);
   options.seed = training.seed;
   options.leaves = training.leaves;
+  options.wire = training.wire;
   return options;
 }
 
@@ -378,7 +379,8 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                            .buckets = {buckets.begin(), buckets.end()},
                            .overlap = spread.overlap,
                            .sample_weights = training.weight != nullptr,
-                           .scalar_words = ScalarWords(options.tables)};
+                           .scalar_words = ScalarWords(options.tables),
+                           .wire = options.wire};
   std::vector<BatchDemand> demands;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     int64_t begin = 0;
@@ -386,7 +388,7 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
       BatchDemand& demand = demands.emplace_back();
       demand.rows = rows;
       for (int r = 0; r < spread.ranks; ++r) {
-        IdRoute route(&layout, &plan, r, training.leaves, /*adds_to_gradients=*/true);
+        IdRoute route(&layout, &plan, r, training.leaves, /*changes_gradients=*/true);
         const LocalBatch batch = MakeBatch(begin, rows, r, spread.ranks, training);
         StatusOr<RouteDemand> counted = route.Count(batch.sparse, /*pool=*/nullptr);
         CHECK(counted.ok());

@@ -44,6 +44,7 @@ struct TinyTraining {
   std::function<int64_t(int rank, size_t step)> requests = nullptr;
   bool keyed = false;    // tables find their rows by any key
   RowRules rules = {};   // of keyed tables
+  WireFormats wire = {};
   bool evaluate = true;  // in the middle, while the next batch's ids may be routed, and at the end
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <iterator>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKin
 
 // 3 and 7 do not divide the leaves.
 constexpr int kRanks[] = {1, 2, 3, 4, 7, 8};
+constexpr WireFormat kWires[] = {WireFormat::kFloat32, WireFormat::kFloat16, WireFormat::kBFloat16};
 
 class TrainStepTest : public testing::TestWithParam<TinyCase> {};
 
@@ -181,6 +183,8 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
     for (size_t p = r % 2; p < std::size(kPlans); p += 2) {
       training.weight = (r + p / 2) % 3 == 0 ? TinyWeight : nullptr;
       training.keyed = (r / 2 + p / 2) % 2 == 0;  // with counts behind their keys, and no pass
+      if (r % 2 == 0) training.wire.rows = kWires[(r / 2 + p) % std::size(kWires)];
+      if (p % 2 == 0) training.wire.gradients = kWires[(r + p / 2) % std::size(kWires)];
       training.rules.policy = training.keyed ? RowRules::Policy::kLfu : RowRules::Policy::kNone;
       std::vector<std::vector<TinyCall>> made;
       const Spread spread = {.ranks = kRanks[r],
@@ -199,6 +203,24 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
       }
     }
   }
+}
+
+// Vectors that travel in 16 bits are rounded on one rank as well.
+TEST(TrainStepWireTest, AnySpreadGivesTheBitsOfOneRank) {
+  TinyTraining training = {.model = TinyModel(kTinyMlp)};
+  std::set<std::string> digests;
+  for (const WireFormat rows : kWires) {
+    for (const WireFormat gradients : kWires) {
+      training.wire = {rows, gradients};
+      const Outcome expected = Train(training, Spread{});
+      digests.insert(expected.digest);
+      const Spread spread = {.ranks = gradients == WireFormat::kFloat16 ? 3 : 8,
+                             .threads = 2,
+                             .overlap = rows == WireFormat::kFloat16};
+      EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+    }
+  }
+  EXPECT_EQ(digests.size(), std::size(kWires) * std::size(kWires));
 }
 
 TEST(TrainStepThreadsTest, MoreThreadsThanLeaves) {
