@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/process/standard_streams.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/published_keys.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
@@ -170,6 +172,19 @@ Status RunPublications::MarkSteps(int64_t begin, int64_t end, const MakeBatches&
   }
   context_.log->ShowLine(line + "the ids of their batches are read again");
   ShardedEmbedding<float>& embedding = *context_.host_embedding();
+  if (PublishesKeyedTables(context_.State())) {
+    const Status read = ReadPublishedKeys(
+        config_.path(), last_.number, last_.result, context_.State(), *context_.communicator,
+        [&embedding](int table, std::span<const int64_t> keys, bool have_rows) {
+          embedding.NotePublished(table, keys, have_rows);
+        });
+    marks_are_lost_ = !read.ok();
+    if (marks_are_lost_) {
+      context_.log->ShowLine("publish.path: " + read.message() +
+                             "; which keys left since is not known, and a base is next");
+      return OkStatus();
+    }
+  }
   const std::unique_ptr<BatchSource> batches = make_batches(begin);
   const auto routing = embedding.MakeRouting();
   LocalBatch batch;

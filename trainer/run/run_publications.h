@@ -32,7 +32,8 @@ class RunPublications {
 
   // Looks for what is published already. The run goes on from `control`, and its state is in
   // memory. Marks the rows that steps since the last publication updated, by reading the ids of
-  // their batches again; beyond kMostBatchesReadAgain the next publication is a base. User error
+  // their batches again; beyond kMostBatchesReadAgain the next publication is a base. So it is with
+  // keyed tables when the keys that the last publication has cannot be read. User error
   // when the folder is a run's, has another run's publications and this run did not begin from
   // another run's weights, or when another run has followed this one there.
   Status Begin(const ControlRecord& control, const MakeBatches& make_batches);
