@@ -94,6 +94,14 @@ base=$((base_every + 1))
 for number in $(seq 3 $base); do rm --recursive "gaps/$(printf 'delta-%010d' "$number")"; done
 "$client" gaps jumped values scores >log 2>&1 || fail "a missed delta: $(cat log)"
 { cmp work/scores-$base jumped/scores-$base && cmp work/scores-"$last" jumped/scores-"$last"; } || fail "a missed delta: other bits"
+# By the clock every step is due here.
+train 1 tiny data by_steps --set=publish.path=by_steps_published --set=publish.every_steps=1 --set=training.max_steps=11
+for steps in 6 11; do
+  train $((steps % 4)) tiny data by_clock --resume --set=publish.path=by_clock_published --set=publish.every_steps=0 \
+    --set=publish.every_minutes=1e-9 --set=training.max_steps=$steps
+done
+diff --recursive by_steps_published by_clock_published >log || fail "publications by the clock: $(cat log)"
+[[ -e by_clock_published/delta-0000000011 ]] || fail 'no publications by the clock'
 # A base is a model like others.
 "$trainer" --mode=verify --model=published/base-0000000001 >log 2>&1 || fail "verify: $(cat log)"
 expect_line 2 'a published delta, which is no whole model' "$trainer" --mode=verify --model=published/delta-0000000002

@@ -197,13 +197,14 @@ Status RunPublications::MarkSteps(int64_t begin, int64_t end, const MakeBatches&
   return OkStatus();
 }
 
-Status RunPublications::AfterStep(const ControlRecord& control) {
+Status RunPublications::AfterStep(const ControlRecord& control, bool by_time) {
   if (!enabled()) return OkStatus();
   if (goes_on() && control.step() <= last_.step) {
     const bool again = control.step() == last_.step && !last_.is_best;
     return again ? Compare(control) : OkStatus();
   }
-  return control.step() % config_.every_steps() == 0 ? Publish(control) : OkStatus();
+  const int64_t every = config_.every_steps();
+  return by_time || (every > 0 && control.step() % every == 0) ? Publish(control) : OkStatus();
 }
 
 Status RunPublications::AtEnd(const ControlRecord& control) {
@@ -250,7 +251,7 @@ Status RunPublications::Publish(const ControlRecord& control, bool is_best) {
   next.is_best = is_best;
   next.run = run_;
   next.follows = last_.result;
-  begun_ = Clock::now();
+  due_since_ = begun_ = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(next.digest,
                            WeightsDigest(context_.State(), rows_, *context_.communicator));
   next.has_base = !deltas || (next.number - 1) % config_.base_every() == 0;

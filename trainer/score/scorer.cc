@@ -105,19 +105,20 @@ Status ForEachPiece(const StoredCheckpoint& stored, ThreadPool* pool, const Use&
   return OkStatus();
 }
 
-// Calls use(table, rows, deletions) with the numbers of each file's rows and deletions of a table.
-template <typename Use>
-void ForEachCount(const Manifest& manifest, const Use& use) {
-  const std::vector<int> places = PlacesOf(manifest);
-  for (const EmbeddingFile& file : manifest.embedding) {
-    for (size_t t = 0; t < places.size(); ++t) {
-      if (places[t] < 0 || file.pieces[t].empty()) continue;
-      const int64_t rows = file.pieces[t].back().rows.end;
-      const bool gone = manifest.tables[t].holds_deletions();
-      use(static_cast<size_t>(places[t]), gone ? 0 : rows, gone ? rows : 0);
+// The rows and deletions that a folder has of each of the model's tables.
+struct StoredCounts {
+  StoredCounts(const Manifest& manifest, size_t tables) : rows(tables, 0), gone(tables, 0) {
+    const std::vector<int> places = PlacesOf(manifest);
+    for (const EmbeddingFile& file : manifest.embedding) {
+      for (size_t t = 0; t < places.size(); ++t) {
+        if (places[t] < 0 || file.pieces[t].empty()) continue;
+        std::vector<int64_t>& counts = manifest.tables[t].holds_deletions() ? gone : rows;
+        counts[places[t]] += file.pieces[t].back().rows.end;
+      }
     }
   }
-}
+  std::vector<int64_t> rows, gone;
+};
 
 }  // namespace
 
@@ -270,9 +271,10 @@ Status Scorer::LoadRows(const StoredCheckpoint& stored, ThreadPool* pool) {
   const bool published = model_.metadata.publication.has_value();
   const RowFormat format = RowFormatOf(stored.manifest().metadata);
   const bool makes_small = body_->rows != format;
-  ForEachCount(stored.manifest(), [this](size_t t, int64_t rows, int64_t gone) {
-    if (keyed_[t]) keyed_[t]->Reserve(rows, gone);
-  });
+  const StoredCounts counts(stored.manifest(), keyed_.size());
+  for (size_t t = 0; t < keyed_.size(); ++t) {
+    if (keyed_[t]) keyed_[t]->Reserve(counts.rows[t], counts.gone[t]);
+  }
   std::mutex mutex;
   Status failed;
   const auto load = [&](size_t t, const StoredCheckpoint::Rows& rows) {
@@ -352,14 +354,10 @@ Digest Scorer::RecordOf(size_t table, int64_t key) const {
 StatusOr<std::shared_ptr<const Scorer::Layer>> Scorer::ReadLayer(
     const StoredCheckpoint& stored) const {
   ELASTOR_RETURN_IF_ERROR(CheckTables(stored));
-  std::vector<int64_t> rows(keyed_.size(), 0), gone(keyed_.size(), 0);
-  ForEachCount(stored.manifest(), [&](size_t t, int64_t more_rows, int64_t more_gone) {
-    rows[t] += more_rows;
-    gone[t] += more_gone;
-  });
+  const StoredCounts counts(stored.manifest(), keyed_.size());
   auto layer = std::make_shared<Layer>();
-  for (size_t t = 0; t < rows.size(); ++t) {
-    layer->emplace_back(rows[t], gone[t], body_->words(t));
+  for (size_t t = 0; t < keyed_.size(); ++t) {
+    layer->emplace_back(counts.rows[t], counts.gone[t], body_->words(t));
   }
   Status twice;
   const auto refuse = [&](size_t t, int64_t key) {
