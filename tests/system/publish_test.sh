@@ -123,7 +123,7 @@ make_stream() {
       begin = int(i * 12 / rows)
       user = begin * 40 + int(rand() * rand() * 150); item = begin * 15 + int(rand() * 40); kind = int(rand() * 5)
       logit = (user % 5 - 2) * 0.8 + (item % 7 - 3) * 0.5
-      printf "%d\tu%d\t%s\tk%d\n", rand() < 1 / (1 + exp(-logit)), user, item % 9 ? item * 123456789 : "", kind
+      printf "%d\tu%d\t%s\tk%d\n", rand() < 1 / (1 + exp(-logit)), user, item % 9 ? item * 1001 : "", kind
     }
   }'
 }

@@ -291,7 +291,9 @@ TEST(PublicationTest, DeltasHaveTheKeysThatLeft) {
     status = OnRanks(KeyedModel(), {2}, [&](StateRank& rank) -> Status {
       std::set<int64_t> own;
       const auto note = [&own](int, std::span<const int64_t> some, bool have_rows) {
-        for (const int64_t key : some) have_rows ? own.insert(key) : own.erase(own.find(key));
+        for (const int64_t key : some) {
+          have_rows ? static_cast<void>(own.insert(key)) : static_cast<void>(own.erase(key));
+        }
       };
       const Status read =
           ReadPublishedKeys(folder, 3, third->manifest().metadata.publication->result, rank.View(),
