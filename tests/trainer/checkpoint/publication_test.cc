@@ -286,29 +286,29 @@ TEST(PublicationTest, DeltasHaveTheKeysThatLeft) {
     });
     EXPECT_EQ(status.message(), "") << layout.ranks;
     EXPECT_TRUE(FilesOf(folder) == expected) << layout.ranks << " ranks went on otherwise";
-    // Behind number 3, two deltas say who has a row.
-    std::set<int64_t> keys;
-    status = OnRanks(KeyedModel(), {2}, [&](StateRank& rank) -> Status {
-      std::set<int64_t> own;
-      const auto note = [&own](int, std::span<const int64_t> some, bool have_rows) {
-        for (const int64_t key : some) {
-          have_rows ? static_cast<void>(own.insert(key)) : static_cast<void>(own.erase(key));
-        }
-      };
-      const Status read =
-          ReadPublishedKeys(folder, 3, third->manifest().metadata.publication->result, rank.View(),
-                            *rank.communicator, note);
-      if (rank.communicator->rank() == 1) keys = own;
-      return read;
-    });
-    EXPECT_EQ(status.message(), "");
-    EXPECT_EQ(keys.size(), 1000u - 200 + 50 - 10);
-    status = OnRanks(KeyedModel(), {2}, [&](StateRank& rank) {
-      return ReadPublishedKeys(folder, 2, "of another", rank.View(), *rank.communicator,
-                               [](int, std::span<const int64_t>, bool) {});
-    });
-    EXPECT_EQ(status.code(), StatusCode::kUser);
   }
+  // Behind number 3, two deltas say who has a row.
+  std::set<int64_t> keys;
+  Status status = OnRanks(KeyedModel(), {2}, [&](StateRank& rank) -> Status {
+    std::set<int64_t> own;
+    const auto note = [&own](int, std::span<const int64_t> some, bool have_rows) {
+      for (const int64_t key : some) {
+        have_rows ? static_cast<void>(own.insert(key)) : static_cast<void>(own.erase(key));
+      }
+    };
+    const Status read =
+        ReadPublishedKeys(directory + "/on1", 3, third->manifest().metadata.publication->result,
+                          rank.View(), *rank.communicator, note);
+    if (rank.communicator->rank() == 1) keys = own;
+    return read;
+  });
+  EXPECT_EQ(status.message(), "");
+  EXPECT_EQ(keys.size(), 1000u - 200 + 50 - 10);
+  status = OnRanks(KeyedModel(), {2}, [&](StateRank& rank) {
+    return ReadPublishedKeys(directory + "/on1", 2, "of another", rank.View(), *rank.communicator,
+                             [](int, std::span<const int64_t>, bool) {});
+  });
+  EXPECT_EQ(status.code(), StatusCode::kUser);
 }
 
 }  // namespace
