@@ -128,7 +128,10 @@ int64_t KeySlots::memory_bytes() const {
   for (const Table& table : tables_) {
     if (table.mask > 0) bytes += static_cast<int64_t>((table.mask + 1) * sizeof(Entry));
   }
-  for (const Cold& cold : cold_) bytes += static_cast<int64_t>(cold.gone.size()) * kGoneBytes;
+  for (const Cold& cold : cold_) {
+    bytes += static_cast<int64_t>(cold.gone.size()) * kGoneBytes;
+    bytes += static_cast<int64_t>(cold.recalled.size()) * kRecalledBytes;
+  }
   return bytes;
 }
 

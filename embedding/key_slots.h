@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ namespace elastor {
 // quarters full), so that it grows alone and is listed alone. Slots are numbered from 0; those of
 // keys that left are used again, by the same partition.
 //
-// It also holds the keys that left since the caller forgot them (*gone* keys), with a digest
-// record.
+// It also holds keys that left: those since the caller forgot them, with a digest record (*gone*
+// keys), and those of which the last publication has rows (*recalled* keys).
 //
 // Thread-safety: finds may run together. Changes of different partitions may, too.
 class KeySlots {
@@ -82,6 +83,12 @@ class KeySlots {
   Gone& gone(int64_t number) { return cold_[number].gone; }
   const Gone& gone(int64_t number) const { return cold_[number].gone; }
 
+  // ---- Recalled keys, ascending within a partition.
+  using Recalled = std::set<uint64_t>;
+  static constexpr int64_t kRecalledBytes = 48;  // of memory, of one
+  Recalled& recalled(int64_t number) { return cold_[number].recalled; }
+  const Recalled& recalled(int64_t number) const { return cold_[number].recalled; }
+
   // A lock for changes of a partition that threads may make at the same time.
   std::mutex& mutex(int64_t number) { return mutexes_[number % kMutexes]; }
   int64_t partitions() const { return static_cast<int64_t>(tables_.size()); }
@@ -99,6 +106,7 @@ class KeySlots {
     std::unique_ptr<Entry[]> memory;
     std::vector<uint32_t> free;
     Gone gone;
+    Recalled recalled;
   };
   static constexpr int64_t kMutexes = 64;
 

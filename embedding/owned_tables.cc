@@ -46,7 +46,8 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
     stores_.emplace_back(
         layout->table(t), Slots(t), plan->PartitionsOnRank(static_cast<int>(t), rank),
         typename RowStore<T>::Initial{options.seed, InitialSlot()},
-        track_touched_ ? RowStore<T>::NewRows::kTouched : RowStore<T>::NewRows::kUntouched);
+        track_touched_ ? RowStore<T>::NewRows::kTouched : RowStore<T>::NewRows::kUntouched,
+        notes_published(t) ? RowStore<T>::Published::kNoted : RowStore<T>::Published::kUnknown);
     if (dense()) CreateAllRows(t);
   }
   met_.resize(stores_.size());
@@ -453,6 +454,9 @@ void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* co
   ForOwnedKeys(route, [&](int thread, int64_t t, int64_t begin, int64_t end) {
     ForOwnRows(t, rows, {begin, end},
                [&](int64_t first, int64_t last) { update(thread, t, first, last); });
+    if (track_unpublished_) {
+      MarkSharedUnpublished(t, {route.owned_keys() + begin, route.owned_keys() + end});
+    }
   });
 }
 
@@ -757,7 +761,44 @@ int64_t OwnedTables<T>::RemoveRows(int table,
 template <typename T>
 void OwnedTables<T>::MarkUnpublished(const IdRoute& route) {
   ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
-    stores_[t].MarkUnpublished({route.owned_keys() + begin, route.owned_keys() + end});
+    const std::span<const int64_t> keys(route.owned_keys() + begin, route.owned_keys() + end);
+    stores_[t].MarkExistingUnpublished(keys);
+    MarkSharedUnpublished(t, keys);
+  });
+}
+
+template <typename T>
+void OwnedTables<T>::MarkSharedUnpublished(int64_t table, std::span<const int64_t> keys) {
+  const int shared = layout_->Beside(table, TableRole::kShared);
+  if (shared < 0) return;
+  const KeySpace space = layout_->table(table).keys();
+  std::vector<int64_t> partitions;
+  for (const int64_t key : keys) partitions.push_back(space.PartitionOf(key));
+  stores_[shared].MarkExistingUnpublished(partitions);
+}
+
+template <typename T>
+void OwnedTables<T>::NotePublished(int table, std::span<const int64_t> keys, bool have_rows) {
+  const KeySpace space = layout_->table(table).keys();
+  for (const int64_t key : keys) {
+    if (Owns(table, space.PartitionOf(key))) stores_[table].NotePublished(key, have_rows);
+  }
+}
+
+template <typename T>
+std::vector<int64_t> OwnedTables<T>::Unpublished::CountGoneKeys(int table) const {
+  std::vector<int64_t> counts(kPartitions, 0);
+  if (!tables_.notes_published(table)) return counts;
+  const KeySpace keys = tables_.layout_->table(table).keys();
+  ForEachGoneKeyOf(table, {0, kPartitions}, [&](int64_t key) { ++counts[keys.PartitionOf(key)]; });
+  return counts;
+}
+
+template <typename T>
+void OwnedTables<T>::Unpublished::ForEachGoneKeyOf(int table, const Range& partitions,
+                                                   const std::function<void(int64_t)>& fn) const {
+  tables_.stores_[table].ForEachRecalled(partitions, [&](int64_t key) {
+    if (tables_.HasPrimary(table, key)) fn(key);
   });
 }
 

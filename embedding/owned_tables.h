@@ -95,8 +95,10 @@ class OwnedTables final : public TouchedRows<T> {
                         const std::function<void(int64_t key)>& fn) const override;
   bool tracks_touched() const { return track_touched_; }
 
-  // Marks the rows of the owned keys as unpublished.
+  // Marks the rows of the owned keys, those that exist, as unpublished: as Update does.
   void MarkUnpublished(const IdRoute& route);
+  // See ShardedEmbedding.
+  void NotePublished(int table, std::span<const int64_t> keys, bool have_rows);
   MarkedRows<T>* unpublished() { return track_unpublished_ ? &unpublished_ : nullptr; }
 
   // ---- Rules of keyed tables.
@@ -142,6 +144,9 @@ class OwnedTables final : public TouchedRows<T> {
                                                      const T* const* rows)>& fn) const override {
       tables_.Visit(RowSet::kUnpublished, table, partitions, fn);
     }
+    std::vector<int64_t> CountGoneKeys(int table) const override;
+    void ForEachGoneKeyOf(int table, const Range& partitions,
+                          const std::function<void(int64_t key)>& fn) const override;
 
    private:
     OwnedTables& tables_;
@@ -163,6 +168,14 @@ class OwnedTables final : public TouchedRows<T> {
     return plan_->PrimaryRank(static_cast<int>(table), partition) == rank_;
   }
   bool keyed(int64_t table) const { return layout_->table(table).keyed; }
+  // Whether publications have the table's rows, and it notes which.
+  bool notes_published(int64_t table) const {
+    return track_unpublished_ && keyed(table) && !layout_->table(table).counts();
+  }
+  // Marks as unpublished the shared rows, those that exist, of the keys' partitions. More of them
+  // than keys without a row train: which keys these were is forgotten, and the marks must follow
+  // from the ids alone.
+  void MarkSharedUnpublished(int64_t table, std::span<const int64_t> keys);
   void CreateAllRows(int64_t table);
   void MakeAdmission(int64_t table);
   // Counts what the lookup has met of a keyed table. missing: keys that had no row.

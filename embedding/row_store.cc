@@ -70,7 +70,7 @@ T UseElement(uint64_t use, int64_t i) {
 
 template <typename T>
 RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
-                      const Initial& initial, NewRows new_rows)
+                      const Initial& initial, NewRows new_rows, Published published)
     : shape_{table.width, slots},
       stddev_(table.init_stddev),
       random_key_(MakeRandomKey(initial.seed, RandomPurpose::kRowInit, HashName(table.name))),
@@ -78,10 +78,12 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
       keys_(table.keys()),
       keeps_use_(table.keeps_use),
       new_rows_(new_rows),
+      notes_published_(published == Published::kNoted),
       partitions_(std::move(partitions)),
       stride_(RowBytes(shape_, sizeof(T)) / static_cast<int64_t>(sizeof(T))),
       stride_shift_(std::countr_zero(static_cast<uint64_t>(stride_))),
       stride_inverse_(InverseOf(static_cast<uint64_t>(stride_) >> stride_shift_)) {
+  CHECK(table.keyed || !notes_published_) << table.name << ": no row of an array leaves";
   if (table.keyed) {
     rows_ = MostRows(RowBytes(shape_, sizeof(T)) + record_bytes() + kWordBytes +
                      (keeps_use_ ? kWordBytes : 0));
@@ -95,6 +97,7 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
   present_ = ZeroPages(BitBytes(rows_), table.name);
   touched_ = ZeroPages(BitBytes(rows_), table.name);
   unpublished_ = ZeroPages(BitBytes(rows_), table.name);
+  if (notes_published_) published_ = ZeroPages(BitBytes(rows_), table.name);
   groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), table.name);
   records_ = ZeroPages(SizeProduct({rows_, record_bytes()}), table.name);
   if (keeps_use_) uses_ = ZeroPages(SizeProduct({rows_, kWordBytes}), table.name);
@@ -194,12 +197,13 @@ T* RowStore<T>::Claim(int64_t key, bool* created) {
 template <typename T>
 void RowStore<T>::Clear() {
   constexpr char kWhat[] = "marks of an embedding table";
-  for (ZeroPages* pages : {&present_, &groups_, &records_, &uses_})
+  for (ZeroPages* pages : {&present_, &groups_, &records_, &uses_, &published_})
     *pages = ZeroPages();  // before new ones
   present_ = ZeroPages(BitBytes(rows_), kWhat);
   groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), kWhat);
   records_ = ZeroPages(rows_ * record_bytes(), kWhat);
   if (keeps_use_) uses_ = ZeroPages(rows_ * kWordBytes, kWhat);
+  if (notes_published_) published_ = ZeroPages(BitBytes(rows_), kWhat);
   if (slots_ != nullptr) slots_->Clear();
 }
 
@@ -215,6 +219,10 @@ T* RowStore<T>::NewRow(int64_t key) {
       Records()[slot] = returned->second;
       gone.erase(returned);
     }
+  }
+  if (notes_published_ &&
+      slots_->recalled(slots_->NumberOf(key)).erase(static_cast<uint64_t>(key)) > 0) {
+    AssignBit(published_, slot, true);
   }
   return RowAt(slot);
 }
@@ -244,6 +252,10 @@ void RowStore<T>::Remove(int64_t key) {
   if (Records() != nullptr) {
     const Digest record = std::exchange(Records()[slot], Digest());
     if (record != Digest()) slots_->gone(number).emplace(static_cast<uint64_t>(key), record);
+  }
+  if (notes_published_ && TestBit(published_, slot)) {
+    AssignBit(published_, slot, false);
+    slots_->recalled(number).insert(static_cast<uint64_t>(key));
   }
   slots_->Remove(key);
 }
@@ -368,6 +380,46 @@ void RowStore<T>::MarkUnpublished(std::span<const int64_t> keys) {
 template <typename T>
 void RowStore<T>::ForgetUnpublished() {
   ClearMarks(unpublished_);
+  if (!notes_published_) return;
+  ForEachGroup({0, extent()}, [this](const Range& group) {
+    const int64_t begin = group.begin / kWordBits;
+    std::copy(Words(present_) + begin, Words(present_) + BitBytes(group.end) / kWordBytes,
+              Words(published_) + begin);
+  });
+  for (int64_t n = 0; n < slots_->partitions(); ++n) slots_->recalled(n).clear();
+}
+
+template <typename T>
+void RowStore<T>::MarkExistingUnpublished(std::span<const int64_t> keys) {
+  std::array<T*, kBlock> rows;
+  for (; !keys.empty(); keys = keys.subspan(std::min<size_t>(kBlock, keys.size()))) {
+    const std::span<const int64_t> some = keys.first(std::min<size_t>(kBlock, keys.size()));
+    Find(some, rows.data());
+    const auto end = std::remove(rows.begin(), rows.begin() + some.size(), nullptr);
+    SetRowMarks(unpublished_, {rows.begin(), end});
+  }
+}
+
+template <typename T>
+void RowStore<T>::NotePublished(int64_t key, bool has_row) {
+  if (const uint32_t slot = slots_->Find(key); slot != KeySlots::kNone) {
+    return AssignBit(published_, slot, has_row);
+  }
+  KeySlots::Recalled& recalled = slots_->recalled(slots_->NumberOf(key));
+  if (has_row) {
+    recalled.insert(static_cast<uint64_t>(key));
+  } else {
+    recalled.erase(static_cast<uint64_t>(key));
+  }
+}
+
+template <typename T>
+void RowStore<T>::ForEachRecalled(const Range& partitions,
+                                  const std::function<void(int64_t key)>& fn) const {
+  const Range numbers = slots_->NumbersIn(partitions);
+  for (int64_t n = numbers.begin; n < numbers.end; ++n) {
+    for (const uint64_t key : slots_->recalled(n)) fn(static_cast<int64_t>(key));
+  }
 }
 
 template <typename T>

@@ -51,7 +51,9 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 //
 // Rows of a keyed table may be removed, and may have a use (TableSpec::keeps_use). Visits then hand
 // out copies of rows with kUseElements more elements. The keys of rows that were removed are *gone*
-// until marks of touched rows are cleared, if the removed row had a record.
+// until marks of touched rows are cleared, if the removed row had a record. A store that notes
+// publications also knows of which rows the last one has a copy; the keys of such rows that were
+// removed since are *recalled*.
 //
 // Every row is marked touched or untouched, and published or unpublished; the caller decides when
 // marks are cleared. If new rows
@@ -73,11 +75,14 @@ class RowStore {
 
   // The mark of a row when it is created.
   enum class NewRows { kUntouched, kTouched };
+  // Whether a keyed table notes of which rows the last publication has a copy.
+  enum class Published { kUnknown, kNoted };
   static constexpr int64_t kRecordBytes = sizeof(Digest);
 
   // partitions: the partitions that this rank stores, ascending.
   RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
-           const Initial& initial, NewRows new_rows = NewRows::kUntouched);
+           const Initial& initial, NewRows new_rows = NewRows::kUntouched,
+           Published published = Published::kUnknown);
 
   // Sets rows[i] to the row of keys[i] and creates rows that do not exist yet.
   void FindOrCreate(std::span<const int64_t> keys, T** rows);
@@ -129,9 +134,16 @@ class RowStore {
   void Touch(std::span<const int64_t> keys);
   // Marks all rows as untouched, and forgets gone keys.
   void ForgetTouched();
-  // Do the same with the other mark.
+  // Do the same with the other mark. A store that notes publications takes it that there is one
+  // now, which has all rows.
   void MarkUnpublished(std::span<const int64_t> keys);
   void ForgetUnpublished();
+  // Marks those keys that have a row.
+  void MarkExistingUnpublished(std::span<const int64_t> keys);
+  // REQUIRES: Published::kNoted. Tells of a key whether the last publication has its row. Calls
+  // fn(key) for the recalled keys of the partitions, in order of (partition, key).
+  void NotePublished(int64_t key, bool has_row);
+  void ForEachRecalled(const Range& partitions, const std::function<void(int64_t key)>& fn) const;
 
   // REQUIRES: NewRows::kTouched.
   void SetRecord(int64_t key, const Digest& record);
@@ -197,6 +209,7 @@ class RowStore {
   KeySpace keys_;
   bool keeps_use_;
   NewRows new_rows_;
+  bool notes_published_;
   StoredPartitions partitions_;
   int64_t rows_ = 0;
   int64_t stride_;  // elements from one row to the next
@@ -207,6 +220,7 @@ class RowStore {
   ZeroPages present_;                // one bit a row
   ZeroPages touched_;                // one bit a row; set only for existing rows
   ZeroPages unpublished_;            // likewise
+  ZeroPages published_;              // whether the last publication has the row, or nothing at all
   ZeroPages groups_;                 // one bit a group of rows: whether one of them may exist
   ZeroPages records_;                // a Digest a row, or nothing at all
   ZeroPages uses_;                   // 64 bits a row, or nothing at all

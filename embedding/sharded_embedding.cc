@@ -504,6 +504,10 @@ template <typename T>
 void ShardedEmbedding<T>::MarkUnpublished(const Routing& routing) {
   impl_->tables.MarkUnpublished(routing.state_->route);
 }
+template <typename T>
+void ShardedEmbedding<T>::NotePublished(int table, std::span<const int64_t> keys, bool have_rows) {
+  impl_->tables.NotePublished(table, keys, have_rows);
+}
 
 template <typename T>
 OptimizerKind ShardedEmbedding<T>::optimizer_kind() const {

@@ -110,6 +110,9 @@ class ShardedEmbedding final : public EmbeddingState<T> {
 
   // Marks the rows of the routed ids as unpublished, as Update does. REQUIRES: track_unpublished.
   void MarkUnpublished(const Routing& routing);
+  // Tells of keys of a keyed table whether the last publication has their rows. Afterwards those of
+  // rows that do not exist now are unpublished()'s gone keys. REQUIRES: track_unpublished.
+  void NotePublished(int table, std::span<const int64_t> keys, bool have_rows);
 
   int64_t output_features() const;  // sum of the fields' widths
 

@@ -12,6 +12,12 @@ inline double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Returns whether so many minutes are over; never with 0.
+inline bool DueAfter(double minutes, Clock::time_point since) {
+  constexpr double kSecondsPerMinute = 60;
+  return minutes > 0 && SecondsSince(since) >= minutes * kSecondsPerMinute;
+}
+
 }  // namespace elastor
 
 #endif  // ELASTOR_CORE_BASE_CLOCK_H_

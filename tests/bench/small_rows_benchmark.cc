@@ -105,9 +105,7 @@ struct Bytes {
 Bytes BytesOf(const Scorer& scorer) {
   Bytes bytes;
   for (int64_t t = 0; t < scorer.layout().tables(); ++t) {
-    std::vector<int64_t> counts(kPartitions, 0);
-    scorer.stores()[t].CountRows(RowSet::kAll, 0, 1, counts.data());
-    const int64_t rows = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    const int64_t rows = scorer.CountRows(t);
     const int64_t words = RowWords(scorer.row_format(), scorer.layout().width(t));
     bytes.stored += rows * (8 + words * 4);
     bytes.memory += rows * RowBytes({words, 0}, sizeof(float));

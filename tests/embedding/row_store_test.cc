@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/random.h"
@@ -369,6 +371,59 @@ TEST(RowStore, RemovedRowsOfAKeyedTable) {
   EXPECT_EQ(rows, 1);
   store.ForgetTouched();
   EXPECT_TRUE(gone().empty());
+}
+
+// The keys of rows that the last publication has and that left since: not of those that were born
+// since, nor of those that returned, also when one leaves again.
+TEST(RowStore, RecalledKeysOfAKeyedTable) {
+  TableSpec table = {"t", 0, 5, 0.5};
+  table.keyed = true;
+  using Store = RowStore<float>;
+  Store store(table, 2, AllPartitions(), {7, 0.25f}, Store::NewRows::kUntouched,
+              Store::Published::kNoted);
+  const auto create = [&](int64_t key) {
+    float* row;
+    store.FindOrCreate({&key, 1}, &row);
+    store.MarkRowsUnpublished({&row, 1});
+  };
+  const auto recalled = [&] {
+    std::set<int64_t> keys;
+    store.ForEachRecalled({0, kPartitions}, [&](int64_t key) { keys.insert(key); });
+    return keys;
+  };
+  const auto unpublished = [&] {
+    std::set<int64_t> keys;
+    store.ForEachOfPartitions(RowSet::kUnpublished, {0, kPartitions},
+                              [&](std::span<const int64_t> some, float* const*) {
+                                keys.insert(some.begin(), some.end());
+                              });
+    return keys;
+  };
+  for (const int64_t key : {-5, 1, 2, 3}) create(key);
+  store.Remove(3);
+  EXPECT_TRUE(recalled().empty()) << "nothing is published yet";
+  store.ForgetUnpublished();
+  for (const int64_t key : {-5, 1, 2}) store.Remove(key);
+  for (const int64_t key : {1, 2, 9, 10}) create(key);
+  for (const int64_t key : {2, 10}) store.Remove(key);
+  EXPECT_EQ(recalled(), (std::set<int64_t>{-5, 2}));
+  EXPECT_EQ(unpublished(), (std::set<int64_t>{1, 9}));
+  // What a store that has just these rows is told.
+  Store again(table, 2, AllPartitions(), {7, 0.25f}, Store::NewRows::kUntouched,
+              Store::Published::kNoted);
+  bool created;
+  for (const int64_t key : {1, 9}) again.Claim(key, &created);
+  for (const int64_t key : {-5, 1, 2, 4}) again.NotePublished(key, true);
+  for (const int64_t key : {4, 9}) again.NotePublished(key, false);
+  const int64_t marked[] = {9, 2, 1};
+  again.MarkExistingUnpublished(marked);
+  std::swap(store, again);
+  EXPECT_EQ(recalled(), (std::set<int64_t>{-5, 2}));
+  EXPECT_EQ(unpublished(), (std::set<int64_t>{1, 9}));
+  for (const int64_t key : {1, 9}) store.Remove(key);
+  EXPECT_EQ(recalled(), (std::set<int64_t>{-5, 1, 2}));
+  store.ForgetUnpublished();
+  EXPECT_TRUE(recalled().empty());
 }
 
 // A row that a warm start brought is not older than the clock; a row with a use keeps it.

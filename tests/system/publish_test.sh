@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Scorers that follow a run's publications: after each of them the updated model, a fresh one and mode
 # predict on the run's state of that step have the same bits, with restarts on other ranks in between.
-# Damaged publications are refused. Threads score while versions come. A server follows, too.
+# Damaged publications are refused. Threads score while versions come. A server follows, too. So it is with keyed tables,
+# whose rows leave and return.
 # Arguments: the trainer, prepare, follow_client, elastor_serve; `campaign` for a long run by hand.
 set -uo pipefail
 
@@ -56,25 +57,36 @@ publish { path: "published" every_steps: $every base_every: $base_every keep_bas
 EXPERIMENT
 "$prepare" --schema=schema.textproto --input=train.tsv --test_input=test.tsv --output_dir=data >log 2>&1 ||
   fail "prepare: $(cat log)"
-# train RANKS FLAGS...
+# train RANKS EXPERIMENT DATA RUN FLAGS...
 train() {
-  on_ranks "$1" "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=run "${@:2}" >log 2>&1 ||
-    fail "train on $1 ranks: $(cat log)"
+  on_ranks "$1" "$trainer" --experiment="$2".textproto --set=data.path="$3" --output_dir="$4" "${@:5}" >log 2>&1 ||
+    fail "train $4 on $1 ranks: $(cat log)"
 }
 plans=(ROW_WISE TABLE_WISE REPLICATED AUTO)
-for i in "${!ranks[@]}"; do
-  train "${ranks[i]}" --resume --set=training.max_steps="${stops[i]:-0}" --set=parallel.plan="${plans[i % 4]}"
-done
-
-"$client" published work values scores || fail 'the updated model'
-last=$(find work -name 'scores-*' | wc --lines)
-for number in $(seq 1 $((rows > 2000 ? 1 : 7)) $((last - 1))); do
-  rm --recursive --force predicted
-  "$trainer" --mode=predict --model="$(printf 'run/checkpoints/step-%010d' $((number * every)))" --set=data.path=data \
-    --split=test --output_dir=predicted >log 2>&1 || fail "predict: $(cat log)"
-  cmp <(tail --lines=+2 predicted/predictions.csv | cut --delimiter=, --fields=3) work/scores-"$number" ||
-    fail "number $number: other bits than mode predict"
-done
+# train_in_parts EXPERIMENT DATA RUN FLAGS...
+train_in_parts() {
+  local i
+  for i in "${!ranks[@]}"; do
+    train "${ranks[i]}" "$1" "$2" "$3" --resume --set=training.max_steps="${stops[i]:-0}" \
+      --set=parallel.plan="${plans[i % 4]}" "${@:4}"
+  done
+}
+# follow PUBLISHED RUN DATA WORK VALUES: the updated model, a fresh one and mode predict on the run's states score alike.
+# Sets `last` to the last number.
+follow() {
+  local number
+  "$client" "$1" "$4" "$5" scores || fail "$1: the updated model"
+  last=$(find "$4" -name 'scores-*' | wc --lines)
+  for number in $(seq 1 $((rows > 2000 ? 1 : 7)) $((last - 1))); do
+    rm --recursive --force predicted
+    "$trainer" --mode=predict --model="$(printf '%s/checkpoints/step-%010d' "$2" $((number * every)))" \
+      --set=data.path="$3" --split=test --output_dir=predicted >log 2>&1 || fail "predict: $(cat log)"
+    cmp <(tail --lines=+2 predicted/predictions.csv | cut --delimiter=, --fields=3) "$4"/scores-"$number" ||
+      fail "$1: number $number: other bits than mode predict"
+  done
+}
+train_in_parts tiny data run
+follow published run data work values
 "$client" published opened values open || fail 'opened with damages'
 # Without some deltas it takes the next base, and goes on.
 cp --recursive published gaps
@@ -82,6 +94,14 @@ base=$((base_every + 1))
 for number in $(seq 3 $base); do rm --recursive "gaps/$(printf 'delta-%010d' "$number")"; done
 "$client" gaps jumped values scores >log 2>&1 || fail "a missed delta: $(cat log)"
 { cmp work/scores-$base jumped/scores-$base && cmp work/scores-"$last" jumped/scores-"$last"; } || fail "a missed delta: other bits"
+# By the clock every step is due here.
+train 1 tiny data by_steps --set=publish.path=by_steps_published --set=publish.every_steps=1 --set=training.max_steps=11
+for steps in 6 11; do
+  train $((steps % 4)) tiny data by_clock --resume --set=publish.path=by_clock_published --set=publish.every_steps=0 \
+    --set=publish.every_minutes=1e-9 --set=training.max_steps=$steps
+done
+diff --recursive by_steps_published by_clock_published >log || fail "publications by the clock: $(cat log)"
+[[ -e by_clock_published/delta-0000000011 ]] || fail 'no publications by the clock'
 # A base is a model like others.
 "$trainer" --mode=verify --model=published/base-0000000001 >log 2>&1 || fail "verify: $(cat log)"
 expect_line 2 'a published delta, which is no whole model' "$trainer" --mode=verify --model=published/delta-0000000002
@@ -93,6 +113,88 @@ tail --lines=1 log
 "$client" published loaded values load "${load[@]}" >log 2>&1 || fail "load: $(cat log)"
 cat log
 python3 "$follow_server" "$server" published followed values work/scores || fail 'elastor_serve --follow'
+
+# Keyed tables. Users and items come and go along the rows; in the next epoch they return.
+# make_stream SEED ROWS
+make_stream() {
+  awk -v seed="$1" -v rows="$2" 'BEGIN {
+    srand(seed)
+    for (i = 0; i < rows; ++i) {
+      begin = int(i * 12 / rows)
+      user = begin * 40 + int(rand() * rand() * 150); item = begin * 15 + int(rand() * 40); kind = int(rand() * 5)
+      logit = (user % 5 - 2) * 0.8 + (item % 7 - 3) * 0.5
+      printf "%d\tu%d\t%s\tk%d\n", rand() < 1 / (1 + exp(-logit)), user, item % 9 ? item * 1001 : "", kind
+    }
+  }'
+}
+make_stream 1 $rows >stream.tsv
+make_stream 2 $test_rows >stream_test.tsv
+cut --fields=2- stream_test.tsv >stream_values
+cat >stream_schema.textproto <<'SCHEMA'
+name: "stream"
+layout: DELIMITED
+fields { name: "click" type: LABEL }
+fields { name: "user" type: CATEGORICAL encoding: HASHED_KEY }
+fields { name: "item" type: CATEGORICAL encoding: IDENTITY_KEY }
+fields { name: "kind" type: CATEGORICAL }
+SCHEMA
+"$prepare" --schema=stream_schema.textproto --input=stream.tsv --test_input=stream_test.tsv --output_dir=stream \
+  >log 2>&1 || fail "prepare: $(cat log)"
+cat >keyed.textproto <<EXPERIMENT
+model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }
+embedding {
+  width: 3
+  init_stddev: 0.1
+  tables {
+    fields: ["user"] capacity: 100 on_full: EVICT eviction { policy: LRU evict_to: 70 }
+    admission { min_count: 2 count_ttl_steps: 20 } unadmitted: SHARED_ROW
+  }
+  tables { fields: ["item"] eviction { policy: TTL_STEPS ttl_steps: 6 } evict_every_steps: 4 }
+}
+data { order: FILE_ORDER }
+optimizer { learning_rate: 0.01 sparse: ROW_WISE_ADAGRAD }
+training { batch_size: $batch epochs: $epochs }
+spectrum { disabled: true }
+parallel { virtual_shards: 8 }
+checkpoint { every_steps: $((every * 6)) delta_every_steps: $every keep: 1000 }
+publish { path: "keyed_published" every_steps: $every base_every: $base_every keep_bases: 9 }
+EXPERIMENT
+train 1 keyed stream keyed_whole --set=publish.path=keyed_whole_published
+train_in_parts keyed stream keyed
+diff --recursive keyed_whole_published keyed_published >log || fail "keyed tables in parts: other bytes: $(cat log)"
+evicted=$(grep --count '"event":"tables".*"evicted":[1-9]' keyed/metrics.jsonl)
+((evicted > 9)) || fail "keyed tables: $evicted steps at which rows left"
+keyed_deleted=$(cat keyed_published/delta-*/manifest.json | grep --count '"[a-z]*/deleted":\[\[')
+((keyed_deleted > 5)) || fail "keyed tables: $keyed_deleted deltas with keys that left"
+follow keyed_published keyed stream keyed_work stream_values
+# Killed, and gone on with on other ranks, behind publications and in front of them.
+train 1 keyed stream keyed_killed --set=publish.path=keyed_killed_published --set=training.max_steps=$((every * 4 + 1))
+"$trainer" --experiment=keyed.textproto --set=data.path=stream --output_dir=keyed_killed --resume \
+  --set=publish.path=keyed_killed_published --set=checkpoint.every_steps=1000 --set=checkpoint.delta_every_steps=1000 \
+  >log 2>&1 &
+until [[ -e keyed_killed_published/delta-0000000007 ]] || ! kill -0 $! 2>/dev/null; do :; done
+kill -KILL $! 2>/dev/null
+wait $! 2>/dev/null
+train 4 keyed stream keyed_killed --resume --set=publish.path=keyed_killed_published --set=parallel.plan=REPLICATED
+diff --recursive keyed_whole_published keyed_killed_published >log || fail "keyed tables, killed: other bytes: $(cat log)"
+# Without the keys that the last publication has, a base is next.
+train 1 keyed stream keyed_lost_run --set=publish.path=keyed_lost_published --set=training.max_steps=$((every * 2 + 1))
+rm --recursive keyed_lost_published/base-0000000001
+train 3 keyed stream keyed_lost_run --resume --set=publish.path=keyed_lost_published
+grep --quiet 'has no base up to number 2; which keys left since is not known, and a base is next' log ||
+  fail "no line on keys that are not known: $(cat log)"
+[[ -e keyed_lost_published/base-0000000003 && ! -e keyed_lost_published/delta-0000000003 ]] ||
+  fail 'a delta without the keys that left'
+"$client" keyed_published keyed_damaged stream_values damage 1 $damages >log 2>&1 || fail "damages: $(cat log)"
+tail --lines=1 log
+"$client" keyed_published keyed_loaded stream_values load "${load[@]}" >log 2>&1 || fail "load: $(cat log)"
+cat log
+for format in INT8 INT4; do
+  train 3 keyed stream keyed_run_$format --set=publish.rows=$format --set=publish.path=keyed_$format --set=checkpoint.disabled=true
+  "$client" keyed_$format keyed_work_$format stream_values scores || fail "keyed tables, $format: the updated model"
+  base=$("$client" keyed_published keyed_small stream_values small $format) || fail "opened with $format rows"
+  cmp keyed_small/scores keyed_work_$format/scores-"$base" || fail "keyed tables, $format: rows made at opening differ"
+done
 
 # Small rows. The same run publishes them, stopped and gone on with on other ranks; every version is held to the states
 # of the run above by the definition of such rows.

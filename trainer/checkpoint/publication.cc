@@ -109,6 +109,7 @@ StatusOr<std::string> WeightsDigest(const StateView& state, RowFormat format,
     for (int64_t b = next++; b < blocks * static_cast<int64_t>(state.tables->size()); b = next++) {
       const auto t = static_cast<int>(b / blocks);
       const TableSpec& table = (*state.tables)[t];
+      if (table.counts()) continue;
       const uint64_t seed = RowSeed(table.name);
       const int64_t begin = b % blocks * kPartitionsAtOnce;
       std::vector<float> small(RowWords(format, table.width));

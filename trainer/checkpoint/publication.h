@@ -16,7 +16,9 @@ namespace elastor {
 // Publications of a model in training, for scorers that follow it. They lie in one folder and are
 // numbered from 1:
 //   base-NNNNNNNNNN   a whole model: the weights of all rows, the dense parameters, vocabularies
-//   delta-NNNNNNNNNN  the dense parameters, and the rows that steps updated since number N - 1
+//   delta-NNNNNNNNNN  the dense parameters, the rows that steps updated since number N - 1, and of
+//                     keyed tables the keys whose rows number N - 1 has and that left since. Of
+//                     shared rows (embedding/admission.h) it has those of all partitions with ids.
 // Both have the format of a model (checkpoint.h) with a manifest of version 4, whose `publication`
 // links them: `result` of a number is a hash that `follows` of the next one repeats. A number may
 // have both, which then have the same result. The bytes do not depend on the ranks that wrote them.

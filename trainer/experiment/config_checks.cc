@@ -346,10 +346,14 @@ Status CheckTable(const std::string& path, const TableConfig& table) {
 }
 
 Status CheckPublish(const PublishConfig& publish) {
-  if (publish.path().empty() == (publish.every_steps() == 0)) return OkStatus();
+  const bool by_steps = publish.every_steps() > 0;
+  if (publish.path().empty() != (by_steps || publish.every_minutes() > 0)) return OkStatus();
   return publish.path().empty()
-             ? Mistake("publish.path", "\"\"", "a folder, as publish.every_steps is set")
-             : Mistake("publish.every_steps", "0", "steps between two publications");
+             ? Mistake(
+                   "publish.path", "\"\"",
+                   StrCat("a folder, as publish.every_", by_steps ? "steps" : "minutes", " is set"))
+             : Mistake("publish.every_steps", "0",
+                       "steps between two publications, or publish.every_minutes");
 }
 
 }  // namespace

@@ -303,7 +303,8 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
       const int64_t words = RowWords(PublishedRows(experiment_.publish()), tables_[t].width);
       const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + words * kElement;
       const bool whole = rank == 0 && shards.ranks() > 1;
-      const int64_t all_surely = CompletesAnEpoch() ? occurring_[t] : 0;
+      const bool known = CompletesAnEpoch() && !tables_[t].keyed;
+      const int64_t all_surely = known ? occurring_[t] : 0;
       AddSize(SizeProduct({rows.surely / copies + (whole ? all_surely : 0), record}),
               &memory->surely[static_cast<int>(MemoryPart::kCheckpoint)]);
     }

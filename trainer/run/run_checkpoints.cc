@@ -123,11 +123,6 @@ Status InMidRun(const Status& status) {
   return failed;
 }
 
-bool DueAfter(double minutes, Clock::time_point since) {
-  constexpr double kSecondsPerMinute = 60;
-  return minutes > 0 && SecondsSince(since) >= minutes * kSecondsPerMinute;
-}
-
 }  // namespace
 
 StatusOr<Continuation> FindContinuation(const RunOptions& options, Communicator& communicator) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/process/standard_streams.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/published_keys.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
@@ -170,6 +172,19 @@ Status RunPublications::MarkSteps(int64_t begin, int64_t end, const MakeBatches&
   }
   context_.log->ShowLine(line + "the ids of their batches are read again");
   ShardedEmbedding<float>& embedding = *context_.host_embedding();
+  if (PublishesKeyedTables(context_.State())) {
+    const Status read = ReadPublishedKeys(
+        config_.path(), last_.number, last_.result, context_.State(), *context_.communicator,
+        [&embedding](int table, std::span<const int64_t> keys, bool have_rows) {
+          embedding.NotePublished(table, keys, have_rows);
+        });
+    marks_are_lost_ = !read.ok();
+    if (marks_are_lost_) {
+      context_.log->ShowLine("publish.path: " + read.message() +
+                             "; which keys left since is not known, and a base is next");
+      return OkStatus();
+    }
+  }
   const std::unique_ptr<BatchSource> batches = make_batches(begin);
   const auto routing = embedding.MakeRouting();
   LocalBatch batch;
@@ -182,13 +197,14 @@ Status RunPublications::MarkSteps(int64_t begin, int64_t end, const MakeBatches&
   return OkStatus();
 }
 
-Status RunPublications::AfterStep(const ControlRecord& control) {
+Status RunPublications::AfterStep(const ControlRecord& control, bool by_time) {
   if (!enabled()) return OkStatus();
   if (goes_on() && control.step() <= last_.step) {
     const bool again = control.step() == last_.step && !last_.is_best;
     return again ? Compare(control) : OkStatus();
   }
-  return control.step() % config_.every_steps() == 0 ? Publish(control) : OkStatus();
+  const int64_t every = config_.every_steps();
+  return by_time || (every > 0 && control.step() % every == 0) ? Publish(control) : OkStatus();
 }
 
 Status RunPublications::AtEnd(const ControlRecord& control) {
@@ -235,7 +251,7 @@ Status RunPublications::Publish(const ControlRecord& control, bool is_best) {
   next.is_best = is_best;
   next.run = run_;
   next.follows = last_.result;
-  begun_ = Clock::now();
+  due_since_ = begun_ = Clock::now();
   ELASTOR_ASSIGN_OR_RETURN(next.digest,
                            WeightsDigest(context_.State(), rows_, *context_.communicator));
   next.has_base = !deltas || (next.number - 1) % config_.base_every() == 0;

@@ -18,10 +18,11 @@
 
 namespace elastor {
 
-// Publishes the model of a training run in publish.path every publish.every_steps steps, and at the
-// end of a complete run. The chain in the folder never forks: a run that goes on from a step before
-// its last publication computes up to that one and compares digests. Does nothing without a path.
-// Collective: every rank makes the same calls, and all return the same status.
+// Publishes the model of a training run in publish.path every publish.every_steps steps, every
+// publish.every_minutes, and at the end of a complete run. The chain in the folder never forks: a
+// run that goes on from a step before its last publication computes up to that one and compares
+// digests. Does nothing without a path. Collective: every rank makes the same calls, and all return
+// the same status.
 class RunPublications {
  public:
   static constexpr int64_t kMostBatchesReadAgain = 10000;
@@ -32,12 +33,15 @@ class RunPublications {
 
   // Looks for what is published already. The run goes on from `control`, and its state is in
   // memory. Marks the rows that steps since the last publication updated, by reading the ids of
-  // their batches again; beyond kMostBatchesReadAgain the next publication is a base. User error
+  // their batches again; beyond kMostBatchesReadAgain the next publication is a base. So it is with
+  // keyed tables when the keys that the last publication has cannot be read. User error
   // when the folder is a run's, has another run's publications and this run did not begin from
   // another run's weights, or when another run has followed this one there.
   Status Begin(const ControlRecord& control, const MakeBatches& make_batches);
-  // Publishes, or compares, what is due after a step.
-  Status AfterStep(const ControlRecord& control);
+  // Returns whether a publication is due by this rank's clock. Rank 0's clock decides.
+  bool DueByTime() const { return DueAfter(config_.every_minutes(), due_since_); }
+  // Publishes, or compares, what is due after a step. by_time: DueByTime of rank 0.
+  Status AfterStep(const ControlRecord& control, bool by_time);
   // Does so at the end of a complete run.
   Status AtEnd(const ControlRecord& control);
   // Does so, with a base, once the end of a complete run has put the best weights back.
@@ -83,8 +87,9 @@ class RunPublications {
   std::optional<ClaimedFolder> claimed_;  // on rank 0
   std::string run_;
   Last last_;
-  bool marks_are_lost_ = false;  // of rows that a delta would have
-  Clock::time_point begun_;      // when training began to wait for the publication under way
+  bool marks_are_lost_ = false;                 // of rows that a delta would have
+  Clock::time_point due_since_ = Clock::now();  // when this process, or its last publication, began
+  Clock::time_point begun_;  // when training began to wait for the publication under way
 };
 
 }  // namespace elastor

@@ -36,7 +36,14 @@ namespace elastor {
 namespace {
 
 // What a rank can ask of all in a step's scalars.
-enum Request { kStop, kWriteCheckpoint, kWriteDelta, kCheckpointWritten, kReadFailed };
+enum Request {
+  kStop,
+  kWriteCheckpoint,
+  kWriteDelta,
+  kPublish,
+  kCheckpointWritten,
+  kReadFailed,
+};
 
 // A training run on one rank, from its first step to its summary. Collective: every rank makes the
 // same calls, and all return the same status.
@@ -151,6 +158,7 @@ int64_t TrainingRun::Requests() const {
   if (context_.communicator->rank() == 0) {
     if (checkpoints_.DueByTime()) requests |= 1 << kWriteCheckpoint;
     if (checkpoints_.DeltaDueByTime()) requests |= 1 << kWriteDelta;
+    if (publications_.DueByTime()) requests |= 1 << kPublish;
   }
   if (checkpoints_.Written() && publications_.Written()) requests |= 1 << kCheckpointWritten;
   if (!read_.ok()) requests |= 1 << kReadFailed;
@@ -446,7 +454,8 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   if (result.requests[kCheckpointWritten] == context_.communicator->size()) {
     ELASTOR_RETURN_IF_ERROR(checkpoints_.Finish());
   }
-  ELASTOR_RETURN_IF_ERROR(publications_.AfterStep(control_->record()));
+  ELASTOR_RETURN_IF_ERROR(
+      publications_.AfterStep(control_->record(), result.requests[kPublish] > 0));
   ShowProgress(result.loss);
   const bool logs = Due(experiment_.training().log_every_steps()) || step() == PlannedSteps();
   if (logs) ELASTOR_RETURN_IF_ERROR(LogStep(result));

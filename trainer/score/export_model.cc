@@ -15,7 +15,6 @@
 #include "core/base/thread_pool.h"
 #include "core/process/claimed_folder.h"
 #include "embedding/key_space.h"
-#include "embedding/row_store.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/vocabularies.h"
 #include "trainer/data/encoding.h"
@@ -35,17 +34,6 @@ constexpr std::string_view kGraphFile = "model.onnx", kTablesFile = "embeddings.
 constexpr std::string_view kFiles[] = {kGraphFile, kTablesFile, kFeaturesFile, kSchemaFile,
                                        kVocabularyFolder};
 
-// Returns the keys of a keyed table's rows, ascending.
-std::vector<int64_t> KeysOf(const RowStore<float>& rows) {
-  std::vector<int64_t> keys;
-  rows.ForEachOfPartitions(RowSet::kAll, {0, kPartitions},
-                           [&keys](std::span<const int64_t> some, float* const*) {
-                             keys.insert(keys.end(), some.begin(), some.end());
-                           });
-  std::ranges::sort(keys, KeyBefore);
-  return keys;
-}
-
 // An array has a tensor of all rows, a keyed table one of the rows that exist; the keys of keyed
 // tables stand before all rows.
 Status WriteTables(const Scorer& scorer, const std::string& path) {
@@ -54,7 +42,8 @@ Status WriteTables(const Scorer& scorer, const std::string& path) {
   std::vector<std::vector<int64_t>> keys_of(layout.tables());
   for (int64_t t = 0; t < layout.tables(); ++t) {
     if (!layout.table(t).keyed) continue;
-    keys_of[t] = KeysOf(scorer.stores()[t]);
+    keys_of[t] = scorer.KeysOf(t);
+    std::ranges::sort(keys_of[t], KeyBefore);
     tensors.push_back(
         {layout.table(t).name + kKeysSuffix, TensorType::kI64, {std::ssize(keys_of[t])}});
   }
@@ -81,11 +70,11 @@ Status WriteTables(const Scorer& scorer, const std::string& path) {
       } else {
         std::iota(keys.begin(), keys.end(), begin);
       }
-      scorer.stores()[t].Find({keys.data(), static_cast<size_t>(count)}, found.data());
+      scorer.Find(t, {keys.data(), static_cast<size_t>(count)}, found.data());
       for (int64_t i = 0; i < count; ++i) {
         float* const to = values.data() + i * width;
         if (found[i] == nullptr) {
-          scorer.stores()[t].MakeInitial(keys[i], to);
+          scorer.MakeInitial(t, keys[i], to);
         } else {
           std::copy_n(found[i], width, to);
         }

@@ -10,18 +10,21 @@ constexpr uint32_t kEmptySlot = 0xffffffff;
 
 }  // namespace
 
-RowLayer::RowLayer(int64_t rows, int64_t width)
+RowLayer::RowLayer(int64_t rows, int64_t gone, int64_t width)
     : width_(width),
-      slots_(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows, 4)) * 2), kEmptySlot),
+      most_rows_(static_cast<uint32_t>(rows)),
+      slots_(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows + gone, 4)) * 2),
+             kEmptySlot),
       values_(rows * width) {
   shift_ = 64 - std::countr_zero(slots_.size());
   keys_.reserve(rows);
+  gone_.reserve(gone);
 }
 
 size_t RowLayer::PlaceOf(int64_t key) const {
   constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
   size_t place = (static_cast<uint64_t>(key) * kGolden) >> shift_;
-  while (slots_[place] != kEmptySlot && keys_[slots_[place]] != key) {
+  while (slots_[place] != kEmptySlot && KeyAt(slots_[place]) != key) {
     place = (place + 1) & (slots_.size() - 1);
   }
   return place;
@@ -35,15 +38,20 @@ float* RowLayer::Add(int64_t key) {
   return values_.data() + slots_[place] * width_;
 }
 
-float* RowLayer::Find(int64_t key) const {
-  const uint32_t number = slots_[PlaceOf(key)];
-  return number == kEmptySlot ? nullptr : values_.data() + number * width_;
+bool RowLayer::AddGone(int64_t key) {
+  const size_t place = PlaceOf(key);
+  if (slots_[place] != kEmptySlot) return false;
+  slots_[place] = most_rows_ + static_cast<uint32_t>(gone_.size());
+  gone_.push_back(key);
+  return true;
 }
 
 void RowLayer::Replace(std::span<const int64_t> keys, float** rows) const {
-  if (keys_.empty()) return;
+  if (keys_.empty() && gone_.empty()) return;
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (float* const row = Find(keys[i])) rows[i] = row;
+    const uint32_t number = slots_[PlaceOf(keys[i])];
+    if (number == kEmptySlot) continue;
+    rows[i] = number < most_rows_ ? values_.data() + number * width_ : nullptr;
   }
 }
 

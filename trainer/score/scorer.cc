@@ -47,11 +47,25 @@ Status CheckPrecision(const std::string& folder, const Experiment& experiment) {
                    "expected FLOAT32, or BFLOAT16 on a CPU with AVX512-BF16");
 }
 
+// Returns the model's table whose rows or deletions a manifest's table holds, for every one; -1:
+// counts, which training alone reads. They stand behind all others.
+std::vector<int> PlacesOf(const Manifest& manifest) {
+  std::vector<int> places;
+  int rows = -1;
+  for (const StoredTable& table : manifest.tables) {
+    if (!table.holds_deletions()) ++rows;
+    const bool counts = table.counts || (table.holds_deletions() && places.back() < 0);
+    places.push_back(counts ? -1 : rows);
+  }
+  return places;
+}
+
 // Calls use(table, rows) for the pieces of all files (deleted rows have no columns), on the threads
 // of `pool` if it is not null.
 template <typename Use>
 Status ForEachPiece(const StoredCheckpoint& stored, ThreadPool* pool, const Use& use) {
   const Manifest& manifest = stored.manifest();
+  const std::vector<int> places = PlacesOf(manifest);
   for (size_t f = 0; f < manifest.embedding.size(); ++f) {
     ELASTOR_ASSIGN_OR_RETURN(const SafetensorsFile file, stored.OpenEmbedding(f));
     struct Piece {
@@ -59,14 +73,10 @@ Status ForEachPiece(const StoredCheckpoint& stored, ThreadPool* pool, const Use&
       const RowPiece* piece;
     };
     std::vector<Piece> pieces;
-    bool counts = false;  // which training alone reads; they stand behind all others
-    for (size_t t = 0, of = 0; t < manifest.tables.size(); ++t) {
-      if (!manifest.tables[t].holds_deletions()) {
-        if (t > 0) ++of;
-        counts = manifest.tables[t].counts;
-      }
+    for (size_t t = 0; t < places.size(); ++t) {
+      if (places[t] < 0) continue;
       for (const RowPiece& piece : manifest.embedding[f].pieces[t]) {
-        if (!counts) pieces.push_back({t, of, &piece});
+        pieces.push_back({t, static_cast<size_t>(places[t]), &piece});
       }
     }
     std::atomic<size_t> next = 0;
@@ -94,6 +104,21 @@ Status ForEachPiece(const StoredCheckpoint& stored, ThreadPool* pool, const Use&
   }
   return OkStatus();
 }
+
+// The rows and deletions that a folder has of each of the model's tables.
+struct StoredCounts {
+  StoredCounts(const Manifest& manifest, size_t tables) : rows(tables, 0), gone(tables, 0) {
+    const std::vector<int> places = PlacesOf(manifest);
+    for (const EmbeddingFile& file : manifest.embedding) {
+      for (size_t t = 0; t < places.size(); ++t) {
+        if (places[t] < 0 || file.pieces[t].empty()) continue;
+        std::vector<int64_t>& counts = manifest.tables[t].holds_deletions() ? gone : rows;
+        counts[places[t]] += file.pieces[t].back().rows.end;
+      }
+    }
+  }
+  std::vector<int64_t> rows, gone;
+};
 
 }  // namespace
 
@@ -157,7 +182,7 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Open(const std::string& model_dir, Thr
                             " rows of them"));
   }
   auto body = std::make_shared<Body>(model, std::move(resolved), rows);
-  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), std::move(body)));
+  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), std::move(body), nullptr));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadDense(stored, pool));
   // Rows of a delta take the place of its base's.
   if (stored.base() != nullptr) ELASTOR_RETURN_IF_ERROR(scorer->LoadRows(*stored.base(), pool));
@@ -176,7 +201,9 @@ Scorer::Body::Body(const ModelDescription& model, ResolvedModel resolved, RowFor
   for (int64_t t = 0; t < layout.tables(); ++t) {
     TableSpec table = layout.table(t);
     table.width = words(t);
-    stores.emplace_back(table, /*slots=*/0, AllPartitions(), initial);
+    arrays.push_back(table.keyed ? nullptr
+                                 : std::make_unique<RowStore<float>>(table, /*slots=*/0,
+                                                                     AllPartitions(), initial));
     table = {
         .name = table.name, .rows = 1, .width = layout.width(t), .init_stddev = table.init_stddev};
     initials.emplace_back(table, /*slots=*/0, AllPartitions(), initial);
@@ -188,8 +215,18 @@ Scorer::Body::~Body() = default;
 Scorer::Dense::Dense(const Graph& graph, Precision precision)
     : weights(graph.parameters().flat_size()), executor(graph, CpuRewrites::kAll, precision) {}
 
-Scorer::Scorer(ModelDescription model, std::shared_ptr<Body> body)
-    : model_(std::move(model)), body_(std::move(body)) {}
+Scorer::Scorer(ModelDescription model, std::shared_ptr<Body> body, const Scorer* before)
+    : model_(std::move(model)), body_(std::move(body)) {
+  for (size_t t = 0; t < body_->arrays.size(); ++t) {
+    if (body_->arrays[t] != nullptr) {
+      keyed_.emplace_back();
+    } else if (before != nullptr) {
+      keyed_.emplace_back(*before->keyed_[t]);
+    } else {
+      keyed_.emplace_back(body_->words(t));
+    }
+  }
+}
 
 Scorer::~Scorer() = default;
 
@@ -217,16 +254,16 @@ Status Scorer::CheckTables(const StoredCheckpoint& stored) const {
   const RowFormat format = RowFormatOf(stored.manifest().metadata);
   for (size_t t = 0; t < tables.size(); ++t) {
     const StoredTable& table = tables[t];
-    const bool known = t < body_->stores.size() && layout.table(t).name == table.name &&
+    const bool known = t < keyed_.size() && layout.table(t).name == table.name &&
                        layout.table(t).keys() == table.keys &&
                        table.columns[0] == WeightsColumn(format, layout.width(t));
     if (known) continue;
     return UserError(stored.manifest_path() + ": table '" + table.name +
                      "' is not as its experiment and its data make it");
   }
-  if (tables.size() == body_->stores.size()) return OkStatus();
+  if (tables.size() == keyed_.size()) return OkStatus();
   return UserError(StrCat(stored.manifest_path(), ": has ", tables.size(),
-                          " tables; expected the model's ", body_->stores.size()));
+                          " tables; expected the model's ", keyed_.size()));
 }
 
 Status Scorer::LoadRows(const StoredCheckpoint& stored, ThreadPool* pool) {
@@ -234,18 +271,26 @@ Status Scorer::LoadRows(const StoredCheckpoint& stored, ThreadPool* pool) {
   const bool published = model_.metadata.publication.has_value();
   const RowFormat format = RowFormatOf(stored.manifest().metadata);
   const bool makes_small = body_->rows != format;
+  const StoredCounts counts(stored.manifest(), keyed_.size());
+  for (size_t t = 0; t < keyed_.size(); ++t) {
+    if (keyed_[t]) keyed_[t]->Reserve(counts.rows[t], counts.gone[t]);
+  }
   std::mutex mutex;
   Status failed;
   const auto load = [&](size_t t, const StoredCheckpoint::Rows& rows) {
     const TableSpec& table = body_->layout.table(static_cast<int64_t>(t));
     const int64_t width = RowWords(format, table.width);
+    std::unique_lock changing(mutex, std::defer_lock);
+    if (keyed_[t]) changing.lock();
     if (rows.columns.empty()) {
-      for (const int64_t key : rows.keys) body_->stores[t].Remove(key);
+      for (const int64_t key : rows.keys) keyed_[t]->Remove(key);
       return;
     }
+    std::vector<float*> places;
+    for (const int64_t key : rows.keys) places.push_back(Claim(t, key));
+    if (keyed_[t]) changing.unlock();
     for (size_t r = 0; r < rows.keys.size(); ++r) {
-      bool created;
-      float* const row = body_->stores[t].Claim(rows.keys[r], &created);
+      float* const row = places[r];
       const float* const from = rows.columns[0].data() + r * width;
       if (!makes_small) {
         std::copy_n(from, width, row);
@@ -289,12 +334,17 @@ Status Scorer::CheckDigest(const std::string& path) const {
   return UserError(path + ": result " + metadata.publication->result + "; expected " + result);
 }
 
+float* Scorer::Claim(size_t table, int64_t key) {
+  if (keyed_[table]) return keyed_[table]->Claim(key);
+  bool created;
+  return body_->arrays[table]->Claim(key, &created);
+}
+
 // ---- Versions
 
 Digest Scorer::RecordOf(size_t table, int64_t key) const {
   float* row;
-  body_->stores[table].Find({&key, 1}, &row);
-  for (const auto& layer : layers_) (*layer)[table].Replace({&key, 1}, &row);
+  Find(static_cast<int64_t>(table), {&key, 1}, &row);
   if (row == nullptr) return Digest();
   const TableSpec& spec = body_->layout.table(static_cast<int64_t>(table));
   return Digest::OfRecord(RowSeed(spec.name), static_cast<uint64_t>(key), row,
@@ -304,26 +354,26 @@ Digest Scorer::RecordOf(size_t table, int64_t key) const {
 StatusOr<std::shared_ptr<const Scorer::Layer>> Scorer::ReadLayer(
     const StoredCheckpoint& stored) const {
   ELASTOR_RETURN_IF_ERROR(CheckTables(stored));
-  std::vector<int64_t> rows(body_->stores.size(), 0);
-  for (const EmbeddingFile& file : stored.manifest().embedding) {
-    for (size_t t = 0; t < rows.size(); ++t) {
-      if (!file.pieces[t].empty()) rows[t] += file.pieces[t].back().rows.end;
-    }
-  }
+  const StoredCounts counts(stored.manifest(), keyed_.size());
   auto layer = std::make_shared<Layer>();
-  for (size_t t = 0; t < rows.size(); ++t) {
-    layer->emplace_back(rows[t], body_->words(t));
+  for (size_t t = 0; t < keyed_.size(); ++t) {
+    layer->emplace_back(counts.rows[t], counts.gone[t], body_->words(t));
   }
   Status twice;
+  const auto refuse = [&](size_t t, int64_t key) {
+    twice = UserError(StrCat(stored.manifest_path(), ": key ", KeyText(key), " of table '",
+                             body_->layout.table(static_cast<int64_t>(t)).name, "' twice"));
+  };
   ELASTOR_RETURN_IF_ERROR(
       ForEachPiece(stored, nullptr, [&](size_t t, const StoredCheckpoint::Rows& from) {
         const int64_t width = body_->words(t);
         for (size_t r = 0; r < from.keys.size(); ++r) {
-          if (float* const row = (*layer)[t].Add(from.keys[r])) {
+          if (from.columns.empty()) {
+            if (!(*layer)[t].AddGone(from.keys[r])) refuse(t, from.keys[r]);
+          } else if (float* const row = (*layer)[t].Add(from.keys[r])) {
             std::copy_n(from.columns[0].data() + r * width, width, row);
           } else {
-            twice = UserError(StrCat(stored.manifest_path(), ": key ", from.keys[r], " of table '",
-                                     body_->layout.table(t).name, "' twice"));
+            refuse(t, from.keys[r]);
           }
         }
       }));
@@ -355,13 +405,14 @@ StatusOr<std::unique_ptr<Scorer>> Scorer::Next(const std::string& path) const {
   }
   ModelDescription model = model_;
   model.metadata = found;
-  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), body_));
+  std::unique_ptr<Scorer> scorer(new Scorer(std::move(model), body_, this));
   ELASTOR_RETURN_IF_ERROR(scorer->LoadDense(stored, /*pool=*/nullptr));
   ELASTOR_ASSIGN_OR_RETURN(const std::shared_ptr<const Layer> layer, ReadLayer(stored));
   scorer->layers_ = layers_;
   scorer->rows_digest_ = rows_digest_;
   for (size_t t = 0; t < layer->size(); ++t) {
     for (const int64_t key : (*layer)[t].keys()) scorer->rows_digest_.Subtract(RecordOf(t, key));
+    for (const int64_t key : (*layer)[t].gone()) scorer->rows_digest_.Subtract(RecordOf(t, key));
   }
   scorer->layers_.push_back(layer);
   for (size_t t = 0; t < layer->size(); ++t) {
@@ -379,14 +430,18 @@ bool Scorer::HasOldestLayerOf(const Scorer& other) const {
 
 std::unique_ptr<Scorer> Scorer::FoldOldestLayer() const {
   const Layer& layer = *layers_.front();
+  std::unique_ptr<Scorer> scorer(new Scorer(model_, body_, this));
+  // Nothing is changed if memory is lacking.
   for (size_t t = 0; t < layer.size(); ++t) {
-    const int64_t width = body_->words(t);
-    for (const int64_t key : layer[t].keys()) {
-      bool created;
-      std::copy_n(layer[t].Find(key), width, body_->stores[t].Claim(key, &created));
+    if (!keyed_[t]) continue;
+    scorer->keyed_[t]->Reserve(std::ssize(layer[t].keys()), std::ssize(layer[t].gone()));
+  }
+  for (size_t t = 0; t < layer.size(); ++t) {
+    for (const int64_t key : layer[t].gone()) scorer->keyed_[t]->Remove(key);
+    for (size_t i = 0; i < layer[t].keys().size(); ++i) {
+      std::copy_n(layer[t].row(i), body_->words(t), scorer->Claim(t, layer[t].keys()[i]));
     }
   }
-  std::unique_ptr<Scorer> scorer(new Scorer(model_, body_));
   scorer->dense_ = dense_;
   scorer->layers_.assign(layers_.begin() + 1, layers_.end());
   scorer->rows_digest_ = rows_digest_;
@@ -423,14 +478,30 @@ Status Scorer::Score(Rows* rows, std::vector<float>* logits,
   return OkStatus();
 }
 
+void Scorer::Find(int64_t table, std::span<const int64_t> keys, float** rows) const {
+  if (keyed_[table]) {
+    keyed_[table]->Find(keys, rows);
+  } else {
+    body_->arrays[table]->Find(keys, rows);
+  }
+  for (const auto& layer : layers_) (*layer)[table].Replace(keys, rows);
+}
+
+int64_t Scorer::CountRows(int64_t table) const {
+  if (keyed_[table]) return keyed_[table]->size();
+  std::vector<int64_t> counts(kPartitions, 0);
+  body_->arrays[table]->CountRows(RowSet::kAll, 0, 1, counts.data());
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
 void Scorer::MakeMissing(int64_t table, int64_t key, float* row) const {
   const TableSpec& spec = body_->layout.table(table);
   if (const int shared = body_->layout.Beside(table, TableRole::kShared); shared >= 0) {
-    body_->initials[shared].MakeInitial(spec.keys().PartitionOf(key), row);
+    MakeInitial(shared, spec.keys().PartitionOf(key), row);
   } else if (spec.rules.admits()) {
     std::fill_n(row, spec.width, 0.0f);
   } else {
-    body_->initials[table].MakeInitial(key, row);
+    MakeInitial(table, key, row);
   }
 }
 
@@ -442,13 +513,12 @@ void Scorer::LookUp(Worker* worker) const {
   for (int64_t t = 0; t < layout.tables(); ++t) {
     const Range range = ids.OfTable(t);
     const std::span keys(ids.keys() + range.begin, static_cast<size_t>(range.size()));
-    body_->stores[t].Find(keys, rows.data() + range.begin);
-    for (const auto& layer : layers_) (*layer)[t].Replace(keys, rows.data() + range.begin);
+    Find(t, keys, rows.data() + range.begin);
     const int shared = layout.Beside(t, TableRole::kShared);
     for (int64_t u = range.begin; shared >= 0 && u < range.end; ++u) {
       if (rows[u] != nullptr) continue;
       const int64_t partition = layout.table(t).keys().PartitionOf(ids.keys()[u]);
-      body_->stores[shared].Find({&partition, 1}, &rows[u]);
+      Find(shared, {&partition, 1}, &rows[u]);
     }
   }
   const bool small = body_->rows != RowFormat::kFloat32;

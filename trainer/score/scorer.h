@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include "trainer/checkpoint/stored_checkpoint.h"
 #include "trainer/data/dataset.h"
 #include "trainer/experiment/resolved_model.h"
+#include "trainer/score/keyed_rows.h"
 #include "trainer/score/row_layer.h"
 #include "trainer/score/slot_list.h"
 
@@ -75,7 +78,7 @@ class Scorer {
   size_t layers() const { return layers_.size(); }
   bool SharesTables(const Scorer& other) const { return body_ == other.body_; }
   bool HasOldestLayerOf(const Scorer& other) const;
-  // Writes the rows of the oldest layer into the tables, and returns this model without the layer.
+  // Writes the oldest layer into the tables, and returns this model without the layer.
   // REQUIRES: layers() > 0; every scorer that shares the tables and is in use has the layer.
   std::unique_ptr<Scorer> FoldOldestLayer() const;
   ~Scorer();
@@ -92,8 +95,15 @@ class Scorer {
   Status Score(Rows* rows, std::vector<float>* logits,
                const std::function<int64_t(int64_t)>& number_of = nullptr) const;
 
-  // The embedding rows, by table; without the layers. Small rows are words (row_format()).
-  const std::vector<RowStore<float>>& stores() const { return body_->stores; }
+  // Sets rows[i] to the row of keys[i], or to null. Small rows are words (row_format()).
+  void Find(int64_t table, std::span<const int64_t> keys, float** rows) const;
+  // Writes the initial values of a row.
+  void MakeInitial(int64_t table, int64_t key, float* row) const {
+    body_->initials[table].MakeInitial(key, row);
+  }
+  // Return the number of a table's rows, and the keys of a keyed one. REQUIRES: layers() is 0.
+  int64_t CountRows(int64_t table) const;
+  std::vector<int64_t> KeysOf(int64_t table) const { return keyed_[table]->Keys(); }
   RowFormat row_format() const { return body_->rows; }
   const EmbeddingLayout& layout() const { return body_->layout; }
   const std::vector<float>& weights() const { return dense_->weights; }
@@ -113,7 +123,7 @@ class Scorer {
     const Graph graph;
     const EmbeddingLayout layout;
     const RowFormat rows;
-    std::vector<RowStore<float>> stores;    // by table
+    std::vector<std::unique_ptr<RowStore<float>>> arrays;  // by table; null: a keyed one
     std::vector<RowStore<float>> initials;  // by table: without rows, for MakeInitial
     SlotList<std::unique_ptr<Worker>> workers;
   };
@@ -126,12 +136,15 @@ class Scorer {
   // The rows of a delta, by table.
   using Layer = std::vector<RowLayer>;
 
-  Scorer(ModelDescription model, std::shared_ptr<Body> body);
+  // before: the version whose tables it shares; null: it begins with tables without rows.
+  Scorer(ModelDescription model, std::shared_ptr<Body> body, const Scorer* before);
   Status LoadDense(const StoredCheckpoint& stored, ThreadPool* pool);
   // Checks that the tables are the model's, and their rows in one format.
   Status CheckTables(const StoredCheckpoint& stored) const;
   Status LoadRows(const StoredCheckpoint& stored, ThreadPool* pool);
   StatusOr<std::shared_ptr<const Layer>> ReadLayer(const StoredCheckpoint& stored) const;
+  // Returns the row of a key in the tables for the caller to fill in.
+  float* Claim(size_t table, int64_t key);
   // Returns the digest of a row as it is now; of one that is not there, that of nothing.
   Digest RecordOf(size_t table, int64_t key) const;
   // Checks that the weights have the digest that a publication says.
@@ -145,6 +158,7 @@ class Scorer {
 
   ModelDescription model_;
   std::shared_ptr<Body> body_;
+  std::vector<std::optional<KeyedRows>> keyed_;  // by table; without a value: an array
   std::shared_ptr<const Dense> dense_;
   std::vector<std::shared_ptr<const Layer>> layers_;  // oldest first
   Digest rows_digest_;                                // of a publication's rows

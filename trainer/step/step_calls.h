@@ -74,7 +74,7 @@ class StepClock {
 
 // Number of request bits. A rank sets a bit to tell all ranks something (to stop, to write a
 // checkpoint); the caller defines their meaning.
-inline constexpr int kRequestBits = 5;
+inline constexpr int kRequestBits = 6;
 // The scalars that travel once a step: exact sums of loss, squared norm, penalty and squared rows,
 // and the request bits; counts of keyed tables follow. Weights of samples are one exact sum.
 inline constexpr int kScalarSums = 4;

@@ -33,6 +33,12 @@ ParameterLayout MakeParameters(const SmallModel& model) {
   return layout;
 }
 
+GlobalBatch BatchOf(const std::vector<int64_t>& keys) {
+  GlobalBatch batch;
+  for (const int64_t key : keys) batch.bags.push_back({{key}});
+  return batch;
+}
+
 OptimizerOptions Rule(OptimizerKind kind) {
   OptimizerOptions options;
   options.kind = kind;
@@ -98,9 +104,16 @@ void StateRank::Fill(int seed) {
   for (const int64_t key : {0, 3, 19}) set_row(1, key);
 }
 
+void StateRank::MarkUnpublished(const std::vector<int64_t>& keys) {
+  const auto routing = embedding->MakeRouting();
+  const SparseBatch mine =
+      RankBatch(BatchOf(keys), /*fields=*/1, communicator->rank(), communicator->size(), kLeaves);
+  CHECK(embedding->RouteIds(mine, routing.get()).ok());
+  embedding->MarkUnpublished(*routing);
+}
+
 void StateRank::Train(const std::vector<int64_t>& keys, int64_t step) {
-  GlobalBatch batch;
-  for (const int64_t key : keys) batch.bags.push_back({{key}});
+  const GlobalBatch batch = BatchOf(keys);
   const SparseBatch mine =
       RankBatch(batch, /*fields=*/1, communicator->rank(), communicator->size(), kLeaves);
   const auto routing = embedding->MakeRouting();

@@ -55,6 +55,8 @@ struct StateRank {
   // An embedding step, in which each of these keys of the long table occurs in one row; no key
   // twice. CHECKs that it succeeds. step counts from 1.
   void Train(const std::vector<int64_t>& keys, int64_t step);
+  // Marks as unpublished what such a step would have marked.
+  void MarkUnpublished(const std::vector<int64_t>& keys);
   std::string Digest(const ControlRecord& control);
 
   Communicator* communicator;
