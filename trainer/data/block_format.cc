@@ -42,6 +42,10 @@ void EncodeIds(const DatasetInfo& info, const IdWidths& widths, const Rows& rows
   uint32_t* ends = reinterpret_cast<uint32_t*>(block->data() + sections.ends_at[kWide]);
   Id* heap = reinterpret_cast<Id*>(block->data() + heap_at);
   uint32_t heap_size = 0;
+  if (rows.offsets.empty() && std::ssize(columns) == fields) {
+    for (const int64_t id : rows.ids) *single++ = static_cast<Id>(id);
+    return;
+  }
   for (int64_t row = 0; row < rows.rows; ++row) {
     for (const int64_t column : columns) {
       const int64_t bag = row * fields + column;

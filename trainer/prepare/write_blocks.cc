@@ -105,18 +105,19 @@ void BlockPass::GatherSingles(const UnpackedChunk& chunk, uint32_t segment,
                               const std::vector<uint32_t>& rows, Rows* out) const {
   const size_t columns = plan_.ids.size(), first = out->ids.size();
   out->ids.resize(first + rows.size() * columns);
-  for (size_t column = 0; column < columns; ++column) {
-    const Id* ids = IdsOf<Id>(segment, column);
-    const PackedColumn& numbers = chunk.numbers(static_cast<int64_t>(column));
-    int64_t* to = out->ids.data() + first + column;
-    if (plan_.ids[column].keyed) {
-      for (size_t i = 0; i < rows.size(); ++i) {
-        to[i * columns] = static_cast<int64_t>(numbers.Integer(rows[i]));
+  // So many rows' ids stay in a core's first cache.
+  constexpr size_t kRowsAtOnce = 64;
+  for (size_t begin = 0; begin < rows.size(); begin += kRowsAtOnce) {
+    const size_t end = std::min(begin + kRowsAtOnce, rows.size());
+    for (size_t column = 0; column < columns; ++column) {
+      const Id* ids = IdsOf<Id>(segment, column);
+      const PackedColumn& numbers = chunk.numbers(static_cast<int64_t>(column));
+      int64_t* to = out->ids.data() + first + column;
+      const bool keyed = plan_.ids[column].keyed;
+      for (size_t i = begin; i < end; ++i) {
+        const uint64_t number = numbers.Integer(rows[i]);
+        to[i * columns] = static_cast<int64_t>(keyed ? number : ids[number]);
       }
-      continue;
-    }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      to[i * columns] = static_cast<int64_t>(ids[numbers.Integer(rows[i])]);
     }
   }
 }

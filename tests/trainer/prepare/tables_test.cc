@@ -148,6 +148,22 @@ TEST_F(TablesTest, TheSameRowsAsTextGiveTheSameSet) {
   EXPECT_EQ(Prepared({Table("rows.parquet")}, 2, kLogSchema), log);
 }
 
+// Pages with and without dictionaries and nulls, some of them in one column, and each encoding.
+TEST_F(TablesTest, PagesOfEveryKindGiveTheSameSetAsText) {
+  constexpr char kSchema[] = R"(
+      delimiter: "," header: true split { train: 0.8 test: 0.2 }
+      fields { name: "label" type: LABEL }
+      fields { names: ["coded", "coded_all", "plain", "plain_all", "half", "delta", "lengths",
+                       "none", "packed"] type: CATEGORICAL min_count: 1 }
+      fields { names: ["i", "i_all", "d", "split"] type: NUMERIC transform: LOG2_STANDARDIZE })";
+  const auto expected = Prepared({Table("pages.csv")}, 1, kSchema);
+  ASSERT_GE(expected.size(), 10u);
+  EXPECT_EQ(Prepared({Table("pages.parquet")}, 2, kSchema), expected);
+  const std::vector<std::string> records = Records(Table("pages.parquet"), 1);
+  ASSERT_EQ(records.size(), 600u);
+  for (const int64_t step : {7, 250}) EXPECT_EQ(Records(Table("pages.parquet"), step), records);
+}
+
 TEST_F(TablesTest, EveryTypeHasItsText) {
   const std::string bytes("\xff\0", 2);
   const std::vector<std::string> expected = {
@@ -239,6 +255,12 @@ TEST_F(TablesTest, LongListsMakeSmallChunks) {
     columns.places = {0};
     EXPECT_LE(ChunkRows((*file)->groups[0], columns, 200'000, 1000), 10) << name;
   }
+}
+
+// A row that is null spans 2^31 items, so that the places of the others need 64 bits.
+TEST_F(TablesTest, ListsBehindManyItems) {
+  EXPECT_THAT(Records("tests/trainer/prepare/far_lists.arrow", 2),
+              testing::ElementsAre("1||", "0|,0,1|", "1||", "0|,0,1,0|"));
 }
 
 // The borders: 2^53, the ends of int64 and uint64, -0, denormals, the ends of float, nulls, NaN,

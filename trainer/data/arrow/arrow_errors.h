@@ -5,6 +5,8 @@
 #include <arrow/status.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -23,6 +25,17 @@ template <typename T>
 T Take(arrow::Result<T> result) {
   Check(result.status());
   return std::move(result).ValueUnsafe();
+}
+
+// Returns where a text ends that is referred to by 31 bits.
+inline uint32_t CheckedPlace(size_t text_bytes) {
+  constexpr size_t kMostTextBytes = size_t{1} << 31;
+  if (text_bytes >= kMostTextBytes) {
+    throw std::runtime_error(
+        "rows that lie together give more than 2 GiB of text; expected smaller row groups, shorter "
+        "lists or shorter texts");
+  }
+  return static_cast<uint32_t>(text_bytes);
 }
 
 // Calls `read`. Returns what is wrong in one line.

@@ -115,24 +115,26 @@ class ParquetFile : public TableFile {
    public:
     Rows(const ParquetFile& file, int group, const std::vector<int>& wanted,
          const std::vector<ColumnForm>& forms) {
+      reader_ = file.Open(parquet::default_arrow_reader_properties());
+      const auto& fields = reader_->manifest().schema_fields;
+      const auto row_group = reader_->parquet_reader()->RowGroup(group);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const parquet::arrow::SchemaField& field = fields.at(file.columns_.fields[wanted[i]]);
+        const ColumnForm form = forms.empty() ? ColumnForm::kText : forms[i];
+        pages_.push_back(field.is_leaf() ? PageColumn::Make(row_group.get(), field.column_index,
+                                                            field.field->type(), form)
+                                         : nullptr);
+      }
       std::vector<int> read, leaves;
       Choose(file.columns_, wanted, forms, &read);
-      const auto plain = file.Open(parquet::default_arrow_reader_properties());
-      parquet::ArrowReaderProperties properties;
-      const auto row_group = file.metadata_->RowGroup(group);
-      for (const int field : read) {
-        const parquet::arrow::SchemaField& schema = plain->manifest().schema_fields.at(field);
-        AddLeaves(schema, &leaves);
-        if (schema.is_leaf() && HasDictionary(*row_group->ColumnChunk(leaves.back()))) {
-          properties.set_read_dictionary(leaves.back(), true);
-        }
-      }
-      // Every batch has the whole dictionaries, so that small ones take longer.
+      if (!has_batches()) return;
+      for (const int field : read) AddLeaves(fields.at(field), &leaves);
       constexpr int64_t kBatchRows = 1 << 17, kBatchBytes = 32 << 20, kValueBytes = 8;
       const int64_t row_bytes = std::max<int64_t>(file.groups[group].bytes /
                                                       std::max<int64_t>(file.groups[group].rows, 1),
                                                   kValueBytes * std::ssize(leaves)) +
                                 1;
+      parquet::ArrowReaderProperties properties;
       properties.set_batch_size(std::clamp<int64_t>(kBatchBytes / row_bytes, 1, kBatchRows));
       properties.set_pre_buffer(false);
       reader_ = file.Open(properties);
@@ -151,17 +153,6 @@ class ParquetFile : public TableFile {
       if (field.is_leaf()) leaves->push_back(field.column_index);
       for (const auto& child : field.children) AddLeaves(child, leaves);
     }
-    // Whether all values stand in the chunk's dictionary, so that reading it as one is quick.
-    static bool HasDictionary(const parquet::ColumnChunkMetaData& chunk) {
-      if (chunk.type() != parquet::Type::BYTE_ARRAY || !chunk.has_dictionary_page()) return false;
-      return std::ranges::all_of(chunk.encoding_stats(), [](const auto& stats) {
-        const bool data = stats.page_type == parquet::PageType::DATA_PAGE ||
-                          stats.page_type == parquet::PageType::DATA_PAGE_V2;
-        return !data || stats.encoding == parquet::Encoding::RLE_DICTIONARY ||
-               stats.encoding == parquet::Encoding::PLAIN_DICTIONARY;
-      });
-    }
-
     std::unique_ptr<parquet::arrow::FileReader> reader_;
     std::unique_ptr<arrow::RecordBatchReader> batches_;
   };

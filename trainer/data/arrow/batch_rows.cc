@@ -12,21 +12,11 @@
 #include "core/base/floating_point.h"
 #include "trainer/data/arrow/array_text.h"
 #include "trainer/data/arrow/arrow_errors.h"
+#include "trainer/data/arrow/number_forms.h"
 #include "trainer/data/sized_text.h"
 
 namespace elastor {
 namespace {
-
-constexpr size_t kMostTextBytes = size_t{1} << 31;
-
-uint32_t CheckedPlace(size_t text_bytes) {
-  if (text_bytes >= kMostTextBytes) {
-    throw std::runtime_error(
-        "rows that lie together give more than 2 GiB of text; expected smaller row groups, shorter "
-        "lists or shorter texts");
-  }
-  return static_cast<uint32_t>(text_bytes);
-}
 
 // Calls append(i, is_there) for the rows from `begin` to `end`.
 template <typename Append>
@@ -47,17 +37,13 @@ void ForEachValue(const arrow::Array& array, int64_t begin, int64_t end, const A
 template <typename Array>
 bool AppendNumbers(const arrow::Array& array, int64_t begin, int64_t end,
                    std::vector<double>* numbers) {
-  constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
   const auto* const values = static_cast<const Array&>(array).raw_values();
   const size_t before = numbers->size();
   numbers->resize(before + end - begin);
   double* number = numbers->data() + before;
   bool within_range = true;
   ForEachValue(array, begin, end, [&](int64_t i, bool there) {
-    const auto value = static_cast<double>(values[i]);
-    within_range &= !there || !(std::abs(value) > std::numeric_limits<float>::max());
-    // No text has another NaN, or the sign of -0.
-    *number++ = !there || std::isnan(value) ? kMissing : value == 0 ? 0 : value;
+    *number++ = NumberOf(values[i], there, &within_range);
   });
   return within_range;
 }
@@ -72,10 +58,7 @@ bool AppendIntegers(const arrow::Array& array, int64_t begin, int64_t end,
   int64_t* integer = integers->data() + before;
   bool within_range = true;
   ForEachValue(array, begin, end, [&](int64_t i, bool there) {
-    const auto value = static_cast<int64_t>(values[i]);
-    const bool fits = std::cmp_equal(value, values[i]) && value != TextColumn::kNone;
-    within_range &= !there || fits;
-    *integer++ = there ? value : TextColumn::kNone;
+    *integer++ = IntegerOf(values[i], there, &within_range);
   });
   return within_range;
 }
@@ -337,7 +320,7 @@ std::string BatchRows::Next(int64_t rows, std::string* text, TextTable* table) {
   return WrongOf([&] {
     const Denormals denormals;
     std::vector<Piece> pieces;
-    TakePieces(rows, &pieces);
+    if (has_batches_) TakePieces(rows, &pieces);
     text->clear();
     table->rows = rows;
     table->columns.resize(places_.size());
@@ -346,7 +329,11 @@ std::string BatchRows::Next(int64_t rows, std::string* text, TextTable* table) {
       table->columns[i].is_list = lists_[i];
       const ColumnForm form = forms_.empty() ? ColumnForm::kText : forms_[i];
       readers_[i].Begin(parts_[i], form, text, &table->columns[i]);
-      readers_[i].Append(pieces, places_[i]);
+      if (places_[i] == kInPages) {
+        pages_[i]->Append(rows, text, &table->columns[i]);
+      } else {
+        readers_[i].Append(pieces, places_[i]);
+      }
     }
   });
 }
@@ -354,25 +341,30 @@ std::string BatchRows::Next(int64_t rows, std::string* text, TextTable* table) {
 std::string BatchRows::Skip(int64_t rows) {
   return WrongOf([&] {
     std::vector<Piece> pieces;
-    TakePieces(rows, &pieces);
+    if (has_batches_) TakePieces(rows, &pieces);
+    for (const auto& column : pages_) {
+      if (column != nullptr) column->Skip(rows);
+    }
   });
 }
 
 void BatchRows::Choose(const FileColumns& file, const std::vector<int>& wanted,
                        const std::vector<ColumnForm>& forms, std::vector<int>* read) {
   forms_ = forms;
-  for (const int column : wanted) {
-    parts_.push_back(file.parts[column]);
-    lists_.push_back(file.columns[column].is_list);
-    read->push_back(file.fields[column]);
+  pages_.resize(wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    parts_.push_back(file.parts[wanted[i]]);
+    lists_.push_back(file.columns[wanted[i]].is_list);
+    if (pages_[i] == nullptr) read->push_back(file.fields[wanted[i]]);
   }
-  const std::vector<int> fields = *read;
   std::sort(read->begin(), read->end());
   read->erase(std::unique(read->begin(), read->end()), read->end());
-  for (const int field : fields) {
-    const auto place = std::lower_bound(read->begin(), read->end(), field);
-    places_.push_back(static_cast<int>(place - read->begin()));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto place = std::lower_bound(read->begin(), read->end(), file.fields[wanted[i]]);
+    places_.push_back(pages_[i] != nullptr ? kInPages : static_cast<int>(place - read->begin()));
   }
+  // Without columns they tell the rows.
+  has_batches_ = wanted.empty() || !read->empty();
 }
 
 void BatchRows::TakePieces(int64_t rows, std::vector<Piece>* pieces) {

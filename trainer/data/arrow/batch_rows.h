@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/data/arrow/arrow_part.h"
+#include "trainer/data/arrow/page_column.h"
 
 namespace elastor {
 
@@ -71,7 +72,7 @@ class ColumnReader {
   uint32_t first_value_ = 1;
 };
 
-// Cuts batches into as many rows as are asked for.
+// Cuts batches into as many rows as are asked for. Columns may be read from pages instead.
 class BatchRows : public TableRows {
  public:
   std::string Next(int64_t rows, std::string* text, TextTable* table) override;
@@ -81,11 +82,17 @@ class BatchRows : public TableRows {
   // Returns the next batch; null at the end.
   virtual std::shared_ptr<arrow::RecordBatch> NextBatch() = 0;
 
-  // Sets what is given, and `read` to the file's columns that it stands in, in the file's order.
+  // By column to give, from pages; null: it stands in the batches. Set before Choose.
+  std::vector<std::unique_ptr<PageColumn>> pages_;
+
+  // Sets what is given, and `read` to the file's columns that batches need, in the file's order.
   void Choose(const FileColumns& file, const std::vector<int>& wanted,
               const std::vector<ColumnForm>& forms, std::vector<int>* read);
+  bool has_batches() const { return has_batches_; }
 
  private:
+  static constexpr int kInPages = -1;
+
   void TakePieces(int64_t rows, std::vector<Piece>* pieces);
 
   // By column to give.
@@ -94,6 +101,7 @@ class BatchRows : public TableRows {
   std::vector<bool> lists_;
   std::vector<ColumnForm> forms_;
   std::vector<ColumnReader> readers_;
+  bool has_batches_ = true;
 
   std::shared_ptr<arrow::RecordBatch> batch_;
   int64_t at_ = 0;  // rows of it that were given

@@ -29,7 +29,7 @@ std::string PackChunk(const PreparePlan& plan, const ParsedChunk& chunk,
                       const ValueNumbers& numbers) {
   const int64_t rows = chunk.rows;
   std::string bytes;
-  bytes.reserve(chunk.text.size());
+  bytes.reserve(chunk.text.size() + chunk.table.number_bytes());
   std::vector<uint8_t> labels;
   for (const float label : chunk.labels) {
     labels.push_back(std::isnan(label) ? kMissingLabel : static_cast<uint8_t>(label));
