@@ -11,6 +11,7 @@
 #include "launcher/kept_folders.h"
 #include "launcher/make_plan.h"
 #include "launcher/plan_file.h"
+#include "launcher/point_sizes.h"
 #include "launcher/run_command.h"
 #include "launcher/run_folder.h"
 #include "launcher/sweep_file.h"
@@ -360,6 +361,58 @@ TEST(PlanTest, RunHashesOfTheRepositoryStay) {
               hash)
         << name;
   }
+}
+
+// {size} is the number that comes nearest, of parameters or of multiply-adds.
+TEST(PlanTest, PointsOfOneSize) {
+  const std::string axis = R"(
+    axis {
+      name: "model"
+      point { label: "MLP" set: "model.kind=MLP" set: "model.hidden={size},{2*size}" }
+      point { label: "Mixer" set: "model.kind=RANK_MIXER" set: "model.feed_forward.expansion={size}" }
+      point { label: "FM" set: "model.kind=FM" }
+    })";
+  const auto sized = [&](const std::string& match, const std::string& text = "") {
+    const std::string path = testing::TempDir() + "/sweep.textproto";
+    EXPECT_TRUE(WriteFileAtomically(path, kBase + (text.empty() ? axis : text) + match).ok());
+    StatusOr<Sweep> sweep = LoadSweep(path, {});
+    EXPECT_TRUE(sweep.ok()) << sweep.status().message();
+    const Status status = SetPointSizes("S", &*sweep);
+    return status.ok() ? sweep : StatusOr<Sweep>(status);
+  };
+  const auto sizes = [&](const std::string& match, int64_t PlannedRun::*of) {
+    const StatusOr<Sweep> sweep = sized(match);
+    EXPECT_TRUE(sweep.ok()) << sweep.status().message();
+    std::vector<int64_t> found;
+    for (const PlannedRun& run : MakePlan(*sweep, "S")->runs) found.push_back(run.*of);
+    return found;
+  };
+  // MLP of 24 features: h + 2 h^2 more weights than 24 h, 3 h biases, 2 h + 1 to the logit; 2 * 2 *
+  // 4 numbers of the numeric fields. 2 h^2 + 29 h + 17 is 9,782 with h = 63 and 10,065 with 64.
+  const std::vector<int64_t> dense =
+      sizes("match { dense_parameters: 10000 }", &PlannedRun::dense_parameters);
+  EXPECT_EQ(dense[0], 2 * 64 * 64 + 29 * 64 + 17);
+  EXPECT_NEAR(dense[1], 10000, 4 * 2 * 64);  // half of a step of the expansion
+  EXPECT_EQ(dense[2], 17);
+  // 24 h + 2 h^2 + 2 h.
+  EXPECT_EQ(sizes("match { multiply_adds: 9900 }", &PlannedRun::multiply_adds)[0],
+            2 * 64 * 64 + 26 * 64);
+  EXPECT_EQ(sized("match { dense_parameters: 10 }")->axis(0).point(0).set(1), "model.hidden=1,2");
+  const auto message = [&](const std::string& match, const std::string& text = "") {
+    return sized(match, text).status().message();
+  };
+  EXPECT_EQ(message(""),
+            "S: axis 'model': MLP: has {size}; expected match { dense_parameters: N } or match { "
+            "multiply_adds: N } in the sweep");
+  EXPECT_EQ(message("match { multiply_adds: 9 }", "axis { field: 'model.blocks' values: '1' }"),
+            "S: match: no point has {size}");
+  EXPECT_THAT(message("match { multiply_adds: 9000 }",
+                      "axis { name: 'a' point { label: 'b' set: 'training.seed={size}' } }"),
+              HasSubstr("S: axis 'a': b: {size}: the model has "));
+  EXPECT_THAT(message("match { multiply_adds: 9000 }",
+                      "axis { name: 'a' point { label: 'b' set: 'model.tokens={size}' set: "
+                      "'model.blokcs=1' } }"),
+              HasSubstr("blokcs"));
 }
 
 // What a user writes is taken or refused, never replaced.
