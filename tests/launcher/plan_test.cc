@@ -393,7 +393,7 @@ TEST(PlanTest, PointsOfOneSize) {
       sizes("match { dense_parameters: 10000 }", &PlannedRun::dense_parameters);
   EXPECT_EQ(dense[0], 2 * 64 * 64 + 29 * 64 + 17);
   EXPECT_NEAR(dense[1], 10000, 4 * 2 * 64);  // half of a step of the expansion
-  EXPECT_EQ(dense[2], 17);
+  EXPECT_EQ(dense[2], 2 * 2 * 5 + 1);        // rows with first-order weights, and the bias
   // 24 h + 2 h^2 + 2 h.
   EXPECT_EQ(sizes("match { multiply_adds: 9900 }", &PlannedRun::multiply_adds)[0],
             2 * 64 * 64 + 26 * 64);
@@ -449,6 +449,31 @@ TEST(PlanTest, MoreRunsThanAnybodyTrainsAreRefused) {
   }
   EXPECT_THAT(ErrorOf(kBase + ("tuning { " + fields + "}")),
               HasSubstr("tuning: field: the values make more than 100000 trials"));
+}
+
+// A block of a token model is the coarsest step.
+TEST(PlanTest, TheZooHasOneSize) {
+  const std::string path = "configs/sweeps/zoo.textproto";
+  for (const auto& [field, of] : {std::pair("dense_parameters", &PlannedRun::dense_parameters),
+                                  std::pair("multiply_adds", &PlannedRun::multiply_adds)}) {
+    const std::vector<std::string> match = {std::string("match.") + field + "=400000"};
+    StatusOr<Sweep> sweep = LoadSweep(path, match);
+    ASSERT_TRUE(sweep.ok()) << sweep.status().message();
+    const Status sized = SetPointSizes(path, &*sweep);
+    ASSERT_TRUE(sized.ok()) << sized.message();
+    const StatusOr<Plan> plan = MakePlan(*sweep, path);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    int models = 0;
+    for (const LaterRuns& later : plan->later) {
+      if (later.each.stage != Stage::kFinal || later.each.model == "LR" ||
+          later.each.model == "FM" || later.each.model == "FW_FM") {
+        continue;
+      }
+      ++models;
+      EXPECT_NEAR(static_cast<double>(later.each.*of), 400000, 31000) << later.each.model;
+    }
+    EXPECT_EQ(models, 21);
+  }
 }
 
 // The committed sweeps, as --dry_run sees them.
