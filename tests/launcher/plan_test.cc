@@ -478,7 +478,8 @@ TEST(PlanTest, TheZooHasOneSize) {
 
 // The committed sweeps, as --dry_run sees them.
 TEST(PlanTest, CommittedSweepsCanBePlanned) {
-  for (const char* name : {"quick", "data_size", "paper_depth", "paper_width", "paper_joint"}) {
+  for (const char* name :
+       {"quick", "data_size", "paper_depth", "paper_width", "paper_joint", "successors"}) {
     const std::string path = std::string("configs/sweeps/") + name + ".textproto";
     const StatusOr<Sweep> sweep = LoadSweep(path, {});
     ASSERT_TRUE(sweep.ok()) << sweep.status().message();
@@ -489,8 +490,12 @@ TEST(PlanTest, CommittedSweepsCanBePlanned) {
     for (const LaterRuns& later : plan->later) {
       final_runs += later.each.stage == Stage::kFinal ? later.count : 0;
     }
-    EXPECT_EQ(final_runs, plan->name == "quick" ? 20 : plan->name == "data_size" ? 36 : 40);
-    EXPECT_EQ(plan->runs.size(), 5 * plan->tuned.size());
+    const bool successors = plan->name == "successors";
+    EXPECT_EQ(final_runs, plan->name == "quick"       ? 20
+                          : plan->name == "data_size" ? 36
+                          : successors                ? 180
+                                                      : 40);
+    EXPECT_EQ(plan->runs.size(), (successors ? 6 : 5) * plan->tuned.size());
   }
 }
 
