@@ -33,6 +33,7 @@
 #include "launcher/make_plan.h"
 #include "launcher/plan.h"
 #include "launcher/plan_file.h"
+#include "launcher/point_sizes.h"
 #include "launcher/rename_label.h"
 #include "launcher/run_command.h"
 #include "launcher/run_folder.h"
@@ -49,7 +50,8 @@ DEFINE_string(sweep, "", "what to run: a text file of configs/proto/sweep.proto"
 DEFINE_string(set, "",
               "base.path.to.field=value, a field of the base experiment, "
               "axis.path.to.field=value,value, other values of an axis, resources.field=value, "
-              "slurm.field=value or gap_test.field=value, of all tests; may be repeated");
+              "slurm.field=value, gap_test.field=value, of all tests, or match.field=value; may be "
+              "repeated");
 DEFINE_string(output_dir, "", "where the sweep is written: a new directory, or this sweep's own");
 DEFINE_bool(dry_run, false, "print every run with its size and command, and start none");
 DEFINE_bool(calibrate, false,
@@ -381,7 +383,8 @@ Status Calibrate(const Plan& plan, const SweepFiles& files, const Machine& machi
 
 Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string trainer, FindTrainer());
-  ELASTOR_ASSIGN_OR_RETURN(const Sweep sweep, LoadSweep(FLAGS_sweep, overrides));
+  ELASTOR_ASSIGN_OR_RETURN(Sweep sweep, LoadSweep(FLAGS_sweep, overrides));
+  ELASTOR_RETURN_IF_ERROR(SetPointSizes(FLAGS_sweep, &sweep));
   ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep, FLAGS_sweep, files));
   if (ThroughSlurm()) {
     const Status valid = CheckSlurm(sweep);

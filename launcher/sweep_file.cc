@@ -26,6 +26,7 @@ constexpr std::string_view kResources = "resources.";
 constexpr std::string_view kAxis = "axis.";
 constexpr std::string_view kSlurm = "slurm.";
 constexpr std::string_view kGapTest = "gap_test.";
+constexpr std::string_view kMatch = "match.";
 constexpr int64_t kMostCombinations = 100'000;
 
 Status ReadBase(Sweep* sweep) {
@@ -155,12 +156,14 @@ Status ApplySweepOverrides(std::span<const std::string> overrides, Sweep* sweep)
       set = SetOwnField(assignment.substr(kSlurm.size()), "slurm", sweep->mutable_slurm());
     } else if (assignment.starts_with(kGapTest)) {
       set = SetGapTests(assignment.substr(kGapTest.size()), sweep);
+    } else if (assignment.starts_with(kMatch)) {
+      set = SetOwnField(assignment.substr(kMatch.size()), "match", sweep->mutable_match());
     } else if (assignment.starts_with(kAxis)) {
       set = SetAxis(assignment.substr(kAxis.size()), sweep);
     } else {
       set = UserError(
           "expected base.path.to.field=value, axis.path.to.field=value,value, "
-          "resources.field=value, slurm.field=value or gap_test.field=value");
+          "resources.field=value, slurm.field=value, gap_test.field=value or match.field=value");
     }
     if (!set.ok()) return UserError("--set=" + assignment + ": " + set.message());
   }
@@ -254,6 +257,14 @@ Status CheckGapTests(const Sweep& sweep) {
   return OkStatus();
 }
 
+Status CheckMatch(const SizeMatch& match) {
+  const bool adds = match.has_multiply_adds();
+  const int64_t target = adds ? match.multiply_adds() : match.dense_parameters();
+  if (match.target_case() == SizeMatch::TARGET_NOT_SET || target > 0) return OkStatus();
+  return UserError(StrCat("match.", adds ? "multiply_adds" : "dense_parameters", ": ", target,
+                          "; expected a positive number"));
+}
+
 // All that follows the overrides; names what it finds wrong.
 Status CompleteSweep(Sweep* sweep) {
   ELASTOR_RETURN_IF_ERROR(CompleteAxes(sweep));
@@ -267,6 +278,7 @@ Status CompleteSweep(Sweep* sweep) {
     const Status tests = CheckGapTests(*sweep);
     if (!tests.ok()) return UserError("gap_test: " + tests.message());
   }
+  ELASTOR_RETURN_IF_ERROR(CheckMatch(sweep->match()));
   ELASTOR_RETURN_IF_ERROR(CheckPositive("slurm.", sweep->slurm()));
   return CheckResources(sweep->resources());
 }

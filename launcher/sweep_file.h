@@ -11,11 +11,12 @@
 namespace elastor {
 
 // Reads a sweep and applies the overrides: "base.path.to.field=value", a field of the base
-// experiment, "resources.ranks=2", "slurm.starter=SRUN", "gap_test.from_step=64" of all tests, and
-// "axis.path.to.field=value,value", other values of an axis of one field. In the result `base` is
-// the base experiment with all changes and without defaults, base_file and `set` are empty, every
-// axis has a name and points, and the tuning, if there is one, is complete (CompleteTuning). User
-// error in one line naming the file and, where it is known, the line, the axis or the override.
+// experiment, "resources.ranks=2", "slurm.starter=SRUN", "gap_test.from_step=64" of all tests,
+// "match.multiply_adds=N", and "axis.path.to.field=value,value", other values of an axis of one
+// field. In the result `base` is the base experiment with all changes and without defaults,
+// base_file and `set` are empty, every axis has a name and points, and the tuning, if there is one,
+// is complete (CompleteTuning). User error in one line naming the file and, where it is known, the
+// line, the axis or the override.
 StatusOr<Sweep> LoadSweep(const std::string& path, std::span<const std::string> overrides);
 
 // Returns a loaded sweep as the text of a file that LoadSweep can read. Paths stay as they were

@@ -79,8 +79,8 @@ struct Strided {
 
 // Binary cross-entropy with logits of `rows` real rows. logits: [rows, 1]. For each real row:
 //   loss[row] = max(z, 0) - z y + log1p(exp(-|z|)),  dlogits = (sigmoid(z) - y) * weight * scale;
-// loss is in double, unweighted; weights may be null (= 1). Both are 0 where y is not-a-number, and
-// dlogits is in padded rows.
+// loss is in double, unweighted, or without memory, if it is not wanted; weights may be null (= 1).
+// Both are 0 where y is not-a-number, and dlogits is in padded rows.
 template <typename T>
 void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const float* weights,
                    T scale, Strided<double> loss, Panels<T> dlogits);

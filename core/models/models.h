@@ -21,6 +21,7 @@ Value Nfm(GraphBuilder* graph, const MlpConfig& config);
 Value Ipnn(GraphBuilder* graph, const MlpConfig& config);
 Value Dcn(GraphBuilder* graph, const DcnConfig& config);
 Value DcnV2(GraphBuilder* graph, const DcnV2Config& config);
+Value DcnV3(GraphBuilder* graph, const DcnV3Config& config);
 Value Dlrm(GraphBuilder* graph, const DlrmConfig& config);
 Value Gdcn(GraphBuilder* graph, const GdcnConfig& config);
 Value FinalMlp(GraphBuilder* graph, const FinalMlpConfig& config);
@@ -63,7 +64,7 @@ inline bool HasFirstOrder(const ModelConfig& config) {
 // Returns whether the model has one logit, so that it learns one label.
 inline bool HasOneLogit(const ModelConfig& config) {
   return HasFirstOrder(config) || config.has_lr() || config.has_final_mlp() ||
-         config.has_final_net();
+         config.has_final_net() || config.has_dcn_v3();
 }
 
 // Returns whether the model reads products of two fields' embeddings, so that it needs two fields.
@@ -106,6 +107,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return Dcn(graph, config.dcn());
     case ModelConfig::kDcnV2:
       return DcnV2(graph, config.dcn_v2());
+    case ModelConfig::kDcnV3:
+      return DcnV3(graph, config.dcn_v3());
     case ModelConfig::kDlrm:
       return Dlrm(graph, config.dlrm());
     case ModelConfig::kGdcn:

@@ -81,9 +81,16 @@ void ParameterLayout::Initialize(uint64_t seed, T* values) const {
   std::fill(values, values + flat_size_, T{0});
   for (const ParameterInfo& p : parameters_) {
     T* begin = values + p.offset;
+    const uint64_t key = MakeRandomKey(seed, RandomPurpose::kDenseInit, HashName(p.name));
     if (p.init.stddev > 0) {
-      const uint64_t key = MakeRandomKey(seed, RandomPurpose::kDenseInit, HashName(p.name));
       FillNormal(key, 0, p.init.stddev, p.size, begin);
+    } else if (p.init.uniform > 0) {
+      for (int64_t i = 0; i < p.size; ++i) {
+        const auto at = static_cast<uint64_t>(i / 4);
+        const PhiloxBlock block =
+            Philox(key, {static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 0, 0});
+        begin[i] = static_cast<T>(p.init.uniform * UniformFromBits(block[i % 4]));
+      }
     } else {
       std::fill(begin, begin + p.size, static_cast<T>(p.init.constant));
     }

@@ -19,15 +19,17 @@ inline constexpr int64_t kParameterBlock = 1024;
 // The lambda of the L2 penalty that applies to a parameter.
 enum class Decay { kNone, kDense, kEmbedding };
 
-// Initial values: normal with standard deviation `stddev`, or `constant`; plus `diagonal` where the
-// two indices of a matrix are equal.
+// Initial values: normal with standard deviation `stddev`, uniform in [0, `uniform`), or
+// `constant`; plus `diagonal` where the two indices of a matrix are equal.
 struct Init {
   double stddev = 0;
   double constant = 0;
   double diagonal = 0;
+  double uniform = 0;
   // Returns the rule of Glorot & Bengio 2010: N(0, 2 / (fan_in + fan_out)).
   static Init XavierNormal(int64_t fan_in, int64_t fan_out);
   static Init Constant(double value) { return {.constant = value}; }
+  static Init Uniform() { return {.uniform = 1}; }
 };
 
 struct ParameterInfo {

@@ -12,25 +12,41 @@ template <typename T>
 class BinaryCrossEntropy final : public Loss<T> {
  public:
   explicit BinaryCrossEntropy(const Task& task) : task_(task) {
-    CHECK(task.students == 0 || task.outputs() == 1);
+    CHECK(task.students + task.branches == 0 || task.outputs() == 1);
   }
   void Compute(const LossRows<T>& rows, double* losses, Panels<T> doutputs) const override {
     for (int64_t i = 0; i < task_.outputs(); ++i) {
       const Task::Label& label = task_.learned[i];
       const Strided<const float> labels = {rows.labels + label.column, task_.labels()};
-      BceWithLogits<T>(rows.outputs.Slice(i, 1), labels, rows.weights,
-                       rows.scale * static_cast<T>(label.weight), {losses + i, task_.outputs()},
-                       doutputs.Slice(i, 1));
+      BceWithLogits<T>(rows.outputs.Slice(i, 1), labels, rows.weights, Scale(rows, label, i),
+                       {losses + i, task_.outputs()}, doutputs.Slice(i, 1));
+    }
+    for (int64_t s = 1; s <= task_.branches; ++s) {
+      BceWithLogits<T>(rows.outputs.Slice(s, 1), FirstLabels(rows), rows.weights,
+                       Scale(rows, task_.learned[0], s), /*loss=*/{}, doutputs.Slice(s, 1));
     }
     for (int64_t s = 1; s <= task_.students; ++s) {
-      const Task::Label& label = task_.learned[0];
-      const Strided<const float> labels = {rows.labels + label.column, task_.labels()};
-      StudentGradient<T>(rows.outputs.Slice(s, 1), rows.outputs.Slice(0, 1), labels, rows.weights,
-                         rows.scale * static_cast<T>(label.weight), doutputs.Slice(s, 1));
+      StudentGradient<T>(rows.outputs.Slice(s, 1), rows.outputs.Slice(0, 1), FirstLabels(rows),
+                         rows.weights, Scale(rows, task_.learned[0], s), doutputs.Slice(s, 1));
+    }
+  }
+  void BatchLosses(const LossRows<T>& rows, double* losses, Panels<T> doutputs) const override {
+    for (int64_t i = 0; i < task_.batch_losses(); ++i) {
+      BceWithLogits<T>(rows.outputs.Slice(i, 1), FirstLabels(rows), rows.weights, rows.scale,
+                       {losses + i, task_.batch_losses()}, doutputs.Slice(i, 1));
     }
   }
 
  private:
+  Strided<const float> FirstLabels(const LossRows<T>& rows) const {
+    return {rows.labels + task_.learned[0].column, task_.labels()};
+  }
+  // The factor of the gradients of an output that learns `label`.
+  static T Scale(const LossRows<T>& rows, const Task::Label& label, int64_t output) {
+    const T scale = rows.scale * static_cast<T>(label.weight);
+    return rows.factors == nullptr ? scale : scale * static_cast<T>(rows.factors[output]);
+  }
+
   const Task task_;
 };
 

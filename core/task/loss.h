@@ -15,6 +15,8 @@ struct LossRows {
   const float* labels = nullptr;   // [rows][task.labels()]
   const float* weights = nullptr;  // [rows]; null: all 1
   T scale = 1;                     // factor of the gradients
+  // Factors of the first outputs' gradients (BranchFactors), [task.batch_losses()]; null: all 1.
+  const double* factors = nullptr;
 };
 
 // The loss of a task on the CPU.
@@ -26,6 +28,9 @@ class Loss {
   // doutputs = d(the row's loss)/doutputs * weight * scale, of outputs' shape, with the labels'
   // weights; 0 in padded rows.
   virtual void Compute(const LossRows<T>& rows, double* losses, Panels<T> doutputs) const = 0;
+  // losses: [rows][task.batch_losses()], without weights; 0 where the label is missing. What it
+  // leaves in doutputs has no meaning.
+  virtual void BatchLosses(const LossRows<T>&, double* /*losses*/, Panels<T> /*doutputs*/) const {}
 };
 
 template <typename T>

@@ -36,6 +36,12 @@ struct Task {
   // FinalNet): each adds weight * cross-entropy(sigmoid(z_s), p) to what is differentiated. Losses
   // that are reported and metrics are those of the labels alone.
   int64_t students = 0;
+  // Outputs behind the label's that learn the label beside it (binary, one label; DCNv3). With L
+  // the label's loss and L_s a branch's, both means over the batch, label weight *
+  //   (L + sum over branches of max(0, L_s - L) * L_s)
+  // is differentiated, the weights max(0, L_s - L) included. Losses that are reported and metrics
+  // are those of the labels alone.
+  int64_t branches = 0;
 
   int64_t labels() const { return row_labels; }  // numbers per row, learned or not
   // Returns the number of losses of a row, one for each learned label.
@@ -43,7 +49,10 @@ struct Task {
   int64_t outputs_per_label() const { return kind == Kind::kClasses ? classes : 1; }
   // Returns the number of outputs that predict, which come first, and of all outputs of the graph.
   int64_t outputs() const { return losses() * outputs_per_label(); }
-  int64_t graph_outputs() const { return outputs() + students; }
+  int64_t graph_outputs() const { return outputs() + students + branches; }
+  // Returns how many losses of a row have means over the batch that the gradients need: those of
+  // the first outputs. With any, a step sums them over all ranks before its backward pass.
+  int64_t batch_losses() const { return branches == 0 ? 0 : 1 + branches; }
 
   // Returns the factor of the losses of a row with these labels. The row's loss is the sum over
   // labels of this factor times the label's weight times the label's loss.

@@ -174,6 +174,7 @@ Json StartJson() {
                                    {"label_weights", LabelWeights(golden.task)},
                                    {"classes", golden.task.classes},
                                    {"students", golden.task.students},
+                                   {"branches", golden.task.branches},
                                    {"weights", WeightsJson(golden)}};
   }
   return start;

@@ -265,6 +265,24 @@ def final_net(w, e, first_order, batch_norm):
     return torch.cat([(z1 + z2) / 2, z1, z2], 1)
 
 
+def dcn_v3(w, e, first_order, batch_norm):
+    def network(net, x0, exponential):
+        x, i = x0, 0
+        while f"cross{i}.weight" in net:
+            layer = net.under(f"cross{i}")
+            c = x @ layer("weight").T
+            mask = torch.relu(layer_norm(layer.under("norm"), c))
+            factors = torch.cat([c, c * mask], 1) + layer("bias")
+            x = (x if exponential else x0) * factors + x
+            i += 1
+        return linear(net.under("output"), x)
+
+    x0 = torch.cat([half.flatten(1) for half in e.chunk(2, 2)], 1)
+    z1 = network(w.under("exponential"), x0, True)
+    z2 = network(w.under("linear"), x0, False)
+    return torch.cat([(z1 + z2) / 2, z1, z2], 1)
+
+
 def mask_net(w, e, first_order, batch_norm):
     x0 = e.flatten(1)
     v0 = layer_norm(w.under("embedding_norm"), x0) if "embedding_norm.gain" in w else x0
@@ -338,7 +356,7 @@ def esmm(w, e, first_order, batch_norm):
 
 # Of E [B, n, k] and the first-order weights [B, n], or None.
 OF_FIELDS = {f.__name__: f for f in (lr, fm, fw_fm, wide_and_deep, deep_fm, nfm, ipnn, dcn, dlrm,
-                                     gdcn, final_mlp, final_net, mask_net, shared_bottom, ple, esmm)}
+                                     gdcn, final_mlp, final_net, dcn_v3, mask_net, shared_bottom, ple, esmm)}
 
 
 def wukong(w, x):
@@ -886,11 +904,17 @@ def train(case, start):
             of_labels = torch.tensor(case["label_weights"], dtype=torch.float64)
             logits, count = model(numeric, bags), len(of_labels)
             losses = cross_entropies(logits[:, :count], labels) @ of_labels
+        loss = (weights * losses).sum() / weights.sum()
+        taught = 0
+        if case["students"]:
             teacher = torch.sigmoid(logits[:, :1].detach())
             students = F.binary_cross_entropy_with_logits(
                 logits[:, count:], teacher.expand_as(logits[:, count:]), reduction="none").sum(1)
-        loss = (weights * losses).sum() / weights.sum()
-        taught = 0 if case["classes"] else (weights * students).sum() / weights.sum()
+            taught = (weights * students).sum() / weights.sum()
+        if case["branches"]:
+            of_rows = cross_entropies(logits, labels[:, :1].expand_as(logits))
+            means = (weights[:, None] * of_rows).sum(0) / weights.sum()
+            taught = of_labels[0] * (torch.relu(means[1:] - means[0]) * means[1:]).sum()
         l2 = penalty(model, start)
         optimizer.zero_grad()
         (loss + taught + l2).backward()

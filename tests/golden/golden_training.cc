@@ -289,6 +289,17 @@ GoldenCase FinalNetCase() {
   return golden;
 }
 
+// Rows have weights, and the label has one.
+GoldenCase DcnV3Case() {
+  GoldenCase golden = OfFields("dcn_v3", "dcn_v3 { exponential_layers: 2 linear_layers: 3 }", 0.5);
+  golden.model.features.embedding_width = 6;
+  golden.model.outputs = 3;
+  golden.sample_weights = true;
+  golden.task.learned[0].weight = 0.75;
+  golden.task.branches = 2;
+  return golden;
+}
+
 void AppendRow(int step, int64_t row, int64_t labels, Rows* rows) {
   uint32_t counter = 0;
   const uint64_t key = MakeRandomKey(row, RandomPurpose::kSynthetic, step);
@@ -451,6 +462,7 @@ const std::vector<GoldenCase>& GoldenCases() {
       LrCase(),
       BstCase(),
       FinalNetCase(),
+      DcnV3Case(),
       OfFields("fm", "fm { }", 0.5),
       OfFields("fw_fm", "fw_fm { }", 0.5),
       OfFields("fw_fm_id_weights", "fw_fm { linear: ID_WEIGHTS }", 0.5),

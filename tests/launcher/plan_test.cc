@@ -11,6 +11,7 @@
 #include "launcher/kept_folders.h"
 #include "launcher/make_plan.h"
 #include "launcher/plan_file.h"
+#include "launcher/point_sizes.h"
 #include "launcher/run_command.h"
 #include "launcher/run_folder.h"
 #include "launcher/sweep_file.h"
@@ -362,6 +363,58 @@ TEST(PlanTest, RunHashesOfTheRepositoryStay) {
   }
 }
 
+// {size} is the number that comes nearest, of parameters or of multiply-adds.
+TEST(PlanTest, PointsOfOneSize) {
+  const std::string axis = R"(
+    axis {
+      name: "model"
+      point { label: "MLP" set: "model.kind=MLP" set: "model.hidden={size},{2*size}" }
+      point { label: "Mixer" set: "model.kind=RANK_MIXER" set: "model.feed_forward.expansion={size}" }
+      point { label: "FM" set: "model.kind=FM" }
+    })";
+  const auto sized = [&](const std::string& match, const std::string& text = "") {
+    const std::string path = testing::TempDir() + "/sweep.textproto";
+    EXPECT_TRUE(WriteFileAtomically(path, kBase + (text.empty() ? axis : text) + match).ok());
+    StatusOr<Sweep> sweep = LoadSweep(path, {});
+    EXPECT_TRUE(sweep.ok()) << sweep.status().message();
+    const Status status = SetPointSizes("S", &*sweep);
+    return status.ok() ? sweep : StatusOr<Sweep>(status);
+  };
+  const auto sizes = [&](const std::string& match, int64_t PlannedRun::*of) {
+    const StatusOr<Sweep> sweep = sized(match);
+    EXPECT_TRUE(sweep.ok()) << sweep.status().message();
+    std::vector<int64_t> found;
+    for (const PlannedRun& run : MakePlan(*sweep, "S")->runs) found.push_back(run.*of);
+    return found;
+  };
+  // MLP of 24 features: h + 2 h^2 more weights than 24 h, 3 h biases, 2 h + 1 to the logit; 2 * 2 *
+  // 4 numbers of the numeric fields. 2 h^2 + 29 h + 17 is 9,782 with h = 63 and 10,065 with 64.
+  const std::vector<int64_t> dense =
+      sizes("match { dense_parameters: 10000 }", &PlannedRun::dense_parameters);
+  EXPECT_EQ(dense[0], 2 * 64 * 64 + 29 * 64 + 17);
+  EXPECT_NEAR(dense[1], 10000, 4 * 2 * 64);  // half of a step of the expansion
+  EXPECT_EQ(dense[2], 2 * 2 * 5 + 1);        // rows with first-order weights, and the bias
+  // 24 h + 2 h^2 + 2 h.
+  EXPECT_EQ(sizes("match { multiply_adds: 9900 }", &PlannedRun::multiply_adds)[0],
+            2 * 64 * 64 + 26 * 64);
+  EXPECT_EQ(sized("match { dense_parameters: 10 }")->axis(0).point(0).set(1), "model.hidden=1,2");
+  const auto message = [&](const std::string& match, const std::string& text = "") {
+    return sized(match, text).status().message();
+  };
+  EXPECT_EQ(message(""),
+            "S: axis 'model': MLP: has {size}; expected match { dense_parameters: N } or match { "
+            "multiply_adds: N } in the sweep");
+  EXPECT_EQ(message("match { multiply_adds: 9 }", "axis { field: 'model.blocks' values: '1' }"),
+            "S: match: no point has {size}");
+  EXPECT_THAT(message("match { multiply_adds: 9000 }",
+                      "axis { name: 'a' point { label: 'b' set: 'training.seed={size}' } }"),
+              HasSubstr("S: axis 'a': b: {size}: the model has "));
+  EXPECT_THAT(message("match { multiply_adds: 9000 }",
+                      "axis { name: 'a' point { label: 'b' set: 'model.tokens={size}' set: "
+                      "'model.blokcs=1' } }"),
+              HasSubstr("blokcs"));
+}
+
 // What a user writes is taken or refused, never replaced.
 TEST(PlanTest, AWrittenZeroIsTakenOrRefused) {
   for (const char* field :
@@ -398,9 +451,35 @@ TEST(PlanTest, MoreRunsThanAnybodyTrainsAreRefused) {
               HasSubstr("tuning: field: the values make more than 100000 trials"));
 }
 
+// A block of a token model is the coarsest step.
+TEST(PlanTest, TheZooHasOneSize) {
+  const std::string path = "configs/sweeps/zoo.textproto";
+  for (const auto& [field, of] : {std::pair("dense_parameters", &PlannedRun::dense_parameters),
+                                  std::pair("multiply_adds", &PlannedRun::multiply_adds)}) {
+    const std::vector<std::string> match = {std::string("match.") + field + "=400000"};
+    StatusOr<Sweep> sweep = LoadSweep(path, match);
+    ASSERT_TRUE(sweep.ok()) << sweep.status().message();
+    const Status sized = SetPointSizes(path, &*sweep);
+    ASSERT_TRUE(sized.ok()) << sized.message();
+    const StatusOr<Plan> plan = MakePlan(*sweep, path);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    int models = 0;
+    for (const LaterRuns& later : plan->later) {
+      if (later.each.stage != Stage::kFinal || later.each.model == "LR" ||
+          later.each.model == "FM" || later.each.model == "FW_FM") {
+        continue;
+      }
+      ++models;
+      EXPECT_NEAR(static_cast<double>(later.each.*of), 400000, 31000) << later.each.model;
+    }
+    EXPECT_EQ(models, 21);
+  }
+}
+
 // The committed sweeps, as --dry_run sees them.
 TEST(PlanTest, CommittedSweepsCanBePlanned) {
-  for (const char* name : {"quick", "data_size", "paper_depth", "paper_width", "paper_joint"}) {
+  for (const char* name :
+       {"quick", "data_size", "paper_depth", "paper_width", "paper_joint", "successors"}) {
     const std::string path = std::string("configs/sweeps/") + name + ".textproto";
     const StatusOr<Sweep> sweep = LoadSweep(path, {});
     ASSERT_TRUE(sweep.ok()) << sweep.status().message();
@@ -411,8 +490,12 @@ TEST(PlanTest, CommittedSweepsCanBePlanned) {
     for (const LaterRuns& later : plan->later) {
       final_runs += later.each.stage == Stage::kFinal ? later.count : 0;
     }
-    EXPECT_EQ(final_runs, plan->name == "quick" ? 20 : plan->name == "data_size" ? 36 : 40);
-    EXPECT_EQ(plan->runs.size(), 5 * plan->tuned.size());
+    const bool successors = plan->name == "successors";
+    EXPECT_EQ(final_runs, plan->name == "quick"       ? 20
+                          : plan->name == "data_size" ? 36
+                          : successors                ? 180
+                                                      : 40);
+    EXPECT_EQ(plan->runs.size(), (successors ? 6 : 5) * plan->tuned.size());
   }
 }
 

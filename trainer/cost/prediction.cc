@@ -140,6 +140,7 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                 .buckets = {buckets.begin(), buckets.end()},
                 .overlap = step.options.overlap,
                 .sample_weights = step.options.sample_weights,
+                .batch_losses = step.options.task.batch_losses(),
                 .scalar_words = ScalarWords(model_->tables),
                 .wire = MakeWireFormats(experiment_->parallel())};
   step.gpus = machine_->gpus();

@@ -15,9 +15,9 @@ namespace {
 // step").
 class RankWriter {
  public:
-  // Signals of a step: the computation has begun, threads have completed a bucket, and all are
-  // done.
-  static int Signals(int buckets) { return buckets + 2; }
+  // Signals of a step: threads have completed a bucket, the computation has begun, all are done,
+  // and the same two of the losses that gradients need.
+  static int Signals(int buckets) { return buckets + 4; }
 
   RankWriter(const StepModel& model, const JobDemand& demand, int rank,
              const std::vector<StepCall>& calls)
@@ -136,6 +136,7 @@ class RankWriter {
   // complete. All threads compute together what they share.
   struct Share {
     int width = 1;
+    double batch_losses = 0;  // forward passes for the losses that gradients need
     double before = 0;
     std::vector<double> bucket_ready;  // by bucket, from there on
     double after = 0;                  // from the last bucket on
@@ -185,7 +186,11 @@ class RankWriter {
       const auto rows = static_cast<double>(pass.rows.size());
       const PassTimes times = work_.Pass(padded, leaves);
       const double around = work_.PoolBags(rows * ids_a_row * width);
-      share.before += times.forward + work_.Loss(rows) + around / 2;
+      const double forward = times.forward + around / 2;
+      share.before += work_.Loss(rows);
+      if (model_.shape.batch_losses > 0) share.batch_losses += forward + work_.Loss(rows);
+      // The first pass keeps its values.
+      if (model_.shape.batch_losses == 0 || &pass != &passes.front()) share.before += forward;
       if (pass.last_of_node && pass.last_node) {
         share.bucket_ready = times.bucket_ready;
         share.after = times.backward - times.bucket_ready[0] + around / 2;
@@ -200,6 +205,7 @@ class RankWriter {
       share.width = t == 0 ? model_.threads : 1;
     }
     const double scale = work_.compute_scale(static_cast<int64_t>(passes.size())) / share.width;
+    share.batch_losses *= scale;
     share.before *= scale;
     share.after *= scale;
     for (double& seconds : share.bucket_ready) seconds *= scale;
@@ -210,6 +216,7 @@ class RankWriter {
     const int begun = buckets_;
     const int done = buckets_ + 1;
     const int others = static_cast<int>(threads_.size()) - 1;
+    if (model_.shape.batch_losses > 0) SumBatchLosses();
     Post(&main(), begun);
     for (int t = 0; t < model_.threads; ++t) {
       SimThread* const thread = &threads_[t];
@@ -240,6 +247,20 @@ class RankWriter {
     }
     main().tasks.push_back({.kind = SimTask::kMark, .index = MarkOf(step_, kComputedMark)});
     if (others > 0) Wait(&main(), done, others);
+  }
+
+  void SumBatchLosses() {
+    const int begun = buckets_ + 2;
+    const int done = buckets_ + 3;
+    Post(&main(), begun);
+    for (int t = 0; t < model_.threads; ++t) {
+      SimThread* const thread = &threads_[t];
+      if (t > 0) Wait(thread, begun, 1);
+      Add(StepPart::kCompute, shares_[t].batch_losses, shares_[t].width, thread);
+      if (t > 0) Post(thread, done);
+    }
+    if (model_.threads > 1) Wait(&main(), done, model_.threads - 1);
+    Calls(Phase::kScalars, StepPart::kCompute);
   }
 
   void BesideCalls(Phase phase, int bucket) {

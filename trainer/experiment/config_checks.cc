@@ -224,6 +224,10 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
     return Mistake("embedding.width", std::to_string(width),
                    "1, as the embeddings of model.lr are its weights");
   }
+  if (model.has_dcn_v3() && width % 2 != 0) {
+    return Mistake("embedding.width", std::to_string(width),
+                   "an even number, as model.dcn_v3 halves every embedding");
+  }
   if (model.has_matrix_thinker()) return CheckMatrixThinker(model.matrix_thinker(), width);
   if (model.has_transformer()) return CheckTransformer(model.transformer(), width);
   if (model.has_sequences()) {

@@ -167,6 +167,7 @@ StatusOr<Task> MakeTask(const Experiment& experiment, const DatasetInfo& data) {
                             " learned; expected two for model.esmm, a click and a conversion"));
   }
   if (experiment.model().has_final_net()) task.students = 2;
+  if (experiment.model().has_dcn_v3()) task.branches = 2;
   const std::string& monitored = experiment.training().monitor().label();
   if (monitored.empty() || MonitoredLabel(experiment, task) >= 0) return task;
   return UserError("training.monitor.label: " + monitored +

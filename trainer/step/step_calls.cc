@@ -39,6 +39,17 @@ class Calls {
          std::move(bytes)});
   }
 
+  void BatchLosses() {
+    if (shape_.batch_losses == 0) return;
+    const int64_t words = shape_.batch_losses * ExactSum::kWords;
+    Add({StepPart::kCompute,
+         false,
+         Phase::kScalars,
+         CallKind::kAllReduceSum,
+         -1,
+         {words * static_cast<int64_t>(sizeof(int64_t))}});
+  }
+
   void ReduceBuckets(const BatchDemand& batch) {
     if (shape_.ranks == 1) return;
     const BatchNodes nodes(shape_.ranks, shape_.leaves, batch.rows);
@@ -126,6 +137,7 @@ std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& bat
   Calls calls(shape, rank);
   if (!routed) calls.RouteIds(batch, StepPart::kRouteIds, /*beside=*/false);
   calls.Lookup(batch);
+  calls.BatchLosses();
   if (shape.overlap && next != nullptr) calls.RouteIds(*next, StepPart::kCompute, /*beside=*/true);
   calls.ReduceBuckets(batch);
   calls.RouteGradients(batch);

@@ -85,6 +85,8 @@ inline int64_t ScalarWords(std::span<const TableSpec> tables) {
   return kScalarWords + kKeyedTableCounts * std::ranges::count_if(tables, has_rows);
 }
 inline constexpr int kWeightWords = ExactSum::kWords;
+// Losses of the batch that gradients need (Task::batch_losses) are one exact sum each, and travel
+// before the backward pass.
 
 // Returns the dense buckets in the order in which they are reduced: with overlap as they become
 // complete, the last layers' first.
@@ -97,6 +99,7 @@ struct StepShape {
   std::vector<Range> buckets;  // of the dense parameters
   bool overlap = false;
   bool sample_weights = false;
+  int64_t batch_losses = 0;             // Task::batch_losses
   int64_t scalar_words = kScalarWords;  // ScalarWords
   int64_t element_bytes = sizeof(float);
   WireFormats wire = {};

@@ -18,6 +18,7 @@
 #include "collective/leaf_tree.h"
 #include "core/base/exhausted.h"
 #include "core/base/leaf_stack.h"
+#include "core/task/branch_factors.h"
 #include "trainer/step/thread_shares.h"
 
 namespace elastor {
@@ -44,11 +45,14 @@ struct TrainStep<T>::Thread {
         workspace(plan, max_rows),
         fold(&layout, leaves),
         losses(max_rows * row_losses) {}
+  // Passes of a step, in order.
+  std::vector<StepPass> passes;
   Range leaves;
   Workspace<T> workspace;
   GradientFold<T> fold;
   std::vector<double> losses;
   ExactSum loss;
+  std::vector<ExactSum> batch_losses;
 };
 
 template <typename T>
@@ -82,9 +86,10 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
     const MemoryPurpose purpose("activations of a computing thread");
     for (int t = 0; t < pool->threads(); ++t) {
       const ThreadShare share = ShareOfThread(options, *graph, own_leaves_, t, pool->threads());
-      threads_.push_back(std::make_unique<Thread>(executor_.workspace_plan(), share.pass_rows,
-                                                  options.task.losses(), graph->parameters(),
-                                                  share.leaves));
+      threads_.push_back(
+          std::make_unique<Thread>(executor_.workspace_plan(), share.pass_rows,
+                                   std::max(options.task.losses(), options.task.batch_losses()),
+                                   graph->parameters(), share.leaves));
     }
   }
   if (options.overlap) worker_ = std::make_unique<CommunicationWorker>();
@@ -111,6 +116,8 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kTrain, routed_.ids.get()));
 
   clock.Enter(StepPart::kCompute);
+  PlanPasses(batch);
+  if (options_.task.batch_losses() > 0) ELASTOR_RETURN_IF_ERROR(SumBatchLosses(batch));
   Scalars scalars;
   ELASTOR_RETURN_IF_ERROR(Compute(batch, next, &scalars));
 
@@ -162,6 +169,65 @@ Status TrainStep<T>::Route(const LocalBatch& batch, RouteThreads threads, Routed
   return OkStatus();
 }
 
+template <typename T>
+void TrainStep<T>::PlanPasses(const LocalBatch& batch) {
+  const int64_t largest = one_leaf_a_pass_ ? 1 : PassLeavesOf(options_.leaves, batch.global_rows);
+  for (const auto& thread : threads_) {
+    thread->passes =
+        PassesOfThread(thread->leaves, options_.leaves, batch.global_rows, largest, pass_rows_);
+  }
+}
+
+// Calls work(thread) for every computing thread, on it; on the caller where all threads share
+// leaves.
+template <typename T>
+void TrainStep<T>::OnThreads(const std::function<void(int)>& work) {
+  if (!share_leaves_) return pool_->Run(work);
+  for (int t = pool_->threads() - 1; t >= 0; --t) work(t);
+}
+
+// The losses whose means over the batch the gradients need, by forward passes alone. A thread takes
+// its first pass last and keeps its values for Compute.
+template <typename T>
+Status TrainStep<T>::SumBatchLosses(const LocalBatch& batch) {
+  const int64_t count = options_.task.batch_losses();
+  OnThreads([&](int t) {
+    Thread& thread = *threads_[t];
+    thread.batch_losses.assign(count, {});
+    for (size_t i = thread.passes.size(); i-- > 0;) {
+      const Pass<T> pass = PlacePass(batch, thread.passes[i], t);
+      const int64_t begin = LocalRow(batch, thread.passes[i]);
+      ForwardPass(pass, begin);
+      double* const losses = thread.losses.data();
+      for (const LeafRows& leaf : pass.leaves.leaves()) {
+        const LossRows<T> rows = LossOf(batch, pass, begin + leaf.first_row, leaf);
+        loss_->BatchLosses(rows, losses, leaf.Of(executor_.LogitGradients(pass)));
+        for (int64_t at = 0; at < leaf.rows * count; ++at) {
+          const double weight = rows.weights == nullptr ? 1.0 : rows.weights[at / count];
+          thread.batch_losses[at % count].Add(weight * losses[at]);
+        }
+      }
+    }
+  });
+  std::vector<int64_t> words;
+  for (int64_t i = 0; i < count; ++i) {
+    ExactSum sum;
+    for (const auto& thread : threads_) sum.Merge(thread->batch_losses[i]);
+    const auto of_sum = sum.ToWords();
+    words.insert(words.end(), of_sum.begin(), of_sum.end());
+  }
+  ELASTOR_RETURN_IF_ERROR(communicator_->AllReduceSum(Phase::kScalars, words));
+  std::vector<double> means(count);
+  for (int64_t i = 0; i < count; ++i) {
+    std::array<int64_t, ExactSum::kWords> sum;
+    std::copy_n(words.begin() + i * ExactSum::kWords, sum.size(), sum.begin());
+    means[i] = routed_.weight == 0 ? 0 : ExactSum::FromWords(sum).Value() / routed_.weight;
+  }
+  gradient_factors_.resize(count);
+  BranchFactors(means.data(), options_.task.branches, gradient_factors_.data());
+  return OkStatus();
+}
+
 // Forward and backward over this rank's leaves. With overlap, the next batch's ids and finished
 // buckets of dense gradients travel meanwhile, in the same order on every rank.
 template <typename T>
@@ -187,17 +253,10 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
     Thread& thread = *threads_[t];
     thread.loss = ExactSum();
     thread.fold.BeginStep(bucket_ready);
-    const int64_t largest = one_leaf_a_pass_ ? 1 : PassLeavesOf(options_.leaves, batch.global_rows);
-    const std::vector<StepPass> passes =
-        PassesOfThread(thread.leaves, options_.leaves, batch.global_rows, largest, pass_rows_);
-    for (const StepPass& pass : passes) ComputePass(batch, pass, t);
-    if (passes.empty()) thread.fold.FinishWithoutLeaves();
+    for (const StepPass& pass : thread.passes) ComputePass(batch, pass, t);
+    if (thread.passes.empty()) thread.fold.FinishWithoutLeaves();
   };
-  if (share_leaves_) {
-    for (int t = pool_->threads() - 1; t >= 0; --t) compute(t);
-  } else {
-    pool_->Run(compute);
-  }
+  OnThreads(compute);
   for (const auto& thread : threads_) scalars->loss.Merge(thread->loss);
   Status status;
   for (std::future<Status>& job : jobs) {
@@ -206,63 +265,91 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
   return status;
 }
 
-// Forward and backward over a pass. A node of several leaves is one pass; one leaf may take
-// several.
+// Returns the pass of the batch's rows that was planned. A node of several leaves is one pass; one
+// leaf may take several.
 template <typename T>
-void TrainStep<T>::ComputePass(const LocalBatch& batch, const StepPass& planned, int t) {
-  Thread& thread = *threads_[t];
+Pass<T> TrainStep<T>::PlacePass(const LocalBatch& batch, const StepPass& planned, int t) const {
   const Range& node = planned.node;
   if (graph_->needs_whole_leaf()) CHECK_LE(planned.node_rows, pass_rows_);
   const auto offsets = std::span<const int64_t>(batch.sparse.leaf_offsets)
                            .subspan(node.begin - own_leaves_.begin, node.size() + 1);
   const PassLeaves leaves =
       node.size() > 1 ? PassLeaves(node.begin, offsets) : PassLeaves(planned.rows.size());
-  // The batch's local row.
-  const int64_t begin =
-      planned.rows.begin - RowsOfLeaf(own_leaves_.begin, options_.leaves, batch.global_rows).begin;
+  Pass<T> pass = MakePass(batch, LocalRow(batch, planned), leaves, t, /*training=*/true);
+  pass.leaf_share = static_cast<double>(planned.node_rows) / static_cast<double>(batch.global_rows);
+  return pass;
+}
+
+// Returns the batch's local row at which the pass begins.
+template <typename T>
+int64_t TrainStep<T>::LocalRow(const LocalBatch& batch, const StepPass& planned) const {
+  return planned.rows.begin -
+         RowsOfLeaf(own_leaves_.begin, options_.leaves, batch.global_rows).begin;
+}
+
+// Calls work(row, part) for parts of the pass, whose first row is the batch's local row `begin`:
+// `part` has the tables' features in `view`, from local row `row` on.
+template <typename T>
+template <typename View, typename Work>
+void TrainStep<T>::ShareRows(const Pass<T>& pass, int64_t begin, View view, const Work& work) {
+  const int64_t numeric_features = graph_->features().numeric_features();
+  const auto tables = view.Slice(numeric_features, view.features - numeric_features);
+  for (const LeafRows& leaf : pass.leaves.leaves()) {
+    pass.Share(leaf.rows, [&](int64_t first, int64_t last) {
+      work(begin + leaf.first_row + first, leaf.Of(tables).Rows(first, last - first));
+    });
+  }
+}
+
+template <typename T>
+void TrainStep<T>::ForwardPass(const Pass<T>& pass, int64_t begin) {
+  ShareRows(pass, begin, executor_.Embeddings(pass),
+            [&](int64_t row, Panels<T> e) { embedding_->ReturnRows(*routed_.ids, row, e); });
+  executor_.Forward(pass);
+}
+
+// Returns the inputs of the loss of a leaf in a pass, whose first row is the batch's local row
+// `row`. Rows whose weights are all zero have no gradient.
+template <typename T>
+LossRows<T> TrainStep<T>::LossOf(const LocalBatch& batch, const Pass<T>& pass, int64_t row,
+                                 const LeafRows& leaf) const {
+  return {.outputs = leaf.Of(executor_.Logits(pass)),
+          .labels = batch.labels.data() + row * options_.task.labels(),
+          .weights = options_.sample_weights ? batch.weights.data() + row : nullptr,
+          .scale = routed_.weight == 0 ? T(0) : T(1) / static_cast<T>(routed_.weight),
+          .factors = gradient_factors_.empty() ? nullptr : gradient_factors_.data()};
+}
+
+// Forward and backward over a pass. The forward pass of a thread's first one may be done
+// (SumBatchLosses).
+template <typename T>
+void TrainStep<T>::ComputePass(const LocalBatch& batch, const StepPass& planned, int t) {
+  Thread& thread = *threads_[t];
   thread.fold.BeginPass({.leaf = planned.first_leaf,
-                         .next_leaf = node.end,
+                         .next_leaf = planned.node.end,
                          .first_of_node = planned.first_of_node,
                          .last_of_node = planned.last_of_node,
                          .last_node = planned.last_node});
-  Pass<T> pass = MakePass(batch, begin, leaves, t, /*training=*/true);
-  pass.leaf_share = static_cast<double>(planned.node_rows) / static_cast<double>(batch.global_rows);
-  const int64_t numeric_features = graph_->features().numeric_features();
-  // Calls work(row, part) for parts of the pass: `part` has the tables' features, from local row
-  // `row` of the batch on.
-  const auto share_rows = [&](auto view, const auto& work) {
-    const auto tables = view.Slice(numeric_features, view.features - numeric_features);
-    for (const LeafRows& leaf : pass.leaves.leaves()) {
-      pass.Share(leaf.rows, [&](int64_t first, int64_t last) {
-        work(begin + leaf.first_row + first, leaf.Of(tables).Rows(first, last - first));
-      });
-    }
-  };
-  share_rows(executor_.Embeddings(pass),
-             [&](int64_t row, Panels<T> e) { embedding_->ReturnRows(*routed_.ids, row, e); });
-  executor_.Forward(pass);
-  // Rows whose weights are all zero have no gradient.
-  const T scale = routed_.weight == 0 ? T(0) : T(1) / static_cast<T>(routed_.weight);
+  const Pass<T> pass = PlacePass(batch, planned, t);
+  const int64_t begin = LocalRow(batch, planned);
+  const bool done = options_.task.batch_losses() > 0 && &planned == &thread.passes.front();
+  if (!done) ForwardPass(pass, begin);
   for (const LeafRows& leaf : pass.leaves.leaves()) {
     const int64_t row = begin + leaf.first_row;
-    const float* const weights = options_.sample_weights ? batch.weights.data() + row : nullptr;
-    loss_->Compute({.outputs = leaf.Of(executor_.Logits(pass)),
-                    .labels = batch.labels.data() + row * options_.task.labels(),
-                    .weights = weights,
-                    .scale = scale},
-                   thread.losses.data(), leaf.Of(executor_.LogitGradients(pass)));
+    const LossRows<T> rows = LossOf(batch, pass, row, leaf);
+    loss_->Compute(rows, thread.losses.data(), leaf.Of(executor_.LogitGradients(pass)));
     const double* losses = thread.losses.data();
     for (int64_t i = 0; i < leaf.rows; ++i) {
       const double share =
           options_.task.RowShare(batch.labels.data() + (row + i) * options_.task.labels());
       for (const Task::Label& label : options_.task.learned) {
         const double loss = share * label.weight * *losses++;
-        thread.loss.Add(weights == nullptr ? loss : weights[i] * loss);
+        thread.loss.Add(rows.weights == nullptr ? loss : rows.weights[i] * loss);
       }
     }
   }
   executor_.Backward(pass);
-  share_rows(executor_.EmbeddingGradients(pass), [&](int64_t row, Panels<const T> de) {
+  ShareRows(pass, begin, executor_.EmbeddingGradients(pass), [&](int64_t row, Panels<const T> de) {
     embedding_->TakeGradients(row, de, routed_.ids.get());
   });
 }

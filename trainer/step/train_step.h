@@ -63,8 +63,18 @@ class TrainStep final : public Step<T> {
 
   using RouteThreads = typename ShardedEmbedding<T>::RouteThreads;
   Status Route(const LocalBatch& batch, RouteThreads threads, Routed* routed);
+  void PlanPasses(const LocalBatch& batch);
+  void OnThreads(const std::function<void(int)>& work);
+  Status SumBatchLosses(const LocalBatch& batch);
   Status Compute(const LocalBatch& batch, const LocalBatch* next, Scalars* scalars);
   void ComputePass(const LocalBatch& batch, const StepPass& planned, int thread);
+  Pass<T> PlacePass(const LocalBatch& batch, const StepPass& planned, int thread) const;
+  int64_t LocalRow(const LocalBatch& batch, const StepPass& planned) const;
+  template <typename View, typename Work>
+  void ShareRows(const Pass<T>& pass, int64_t begin, View view, const Work& work);
+  void ForwardPass(const Pass<T>& pass, int64_t begin);
+  LossRows<T> LossOf(const LocalBatch& batch, const Pass<T>& pass, int64_t row,
+                     const LeafRows& leaf) const;
   Status ReduceBucket(int bucket, int64_t batch_rows);
   Status SumScalars(Scalars* scalars);
   Status Apply(double scale, double learning_rate, const Scalars& scalars);
@@ -92,6 +102,7 @@ class TrainStep final : public Step<T> {
   Routed routed_;  // this batch
   Routed next_;    // the next
   bool next_routed_ = false;
+  std::vector<double> gradient_factors_;  // of this batch; empty if the task needs no means
   std::vector<std::unique_ptr<Thread>> threads_;
   std::unique_ptr<CommunicationWorker> worker_;  // with overlap
 };

@@ -220,11 +220,13 @@ void BceWithLogits(Panels<const T> logits, Strided<const float> labels, const fl
     Vec<T> gradient = {};
     for (int lane = 0; lane < kLanes<T> && row + lane < logits.rows; ++lane) {
       const T label = labels[row + lane];
-      loss[row + lane] = 0;
-      if (std::isnan(label)) continue;
-      const T weight = weights == nullptr ? T(1) : static_cast<T>(weights[row + lane]);
+      const bool missing = std::isnan(label);
       const double logit = z[lane];
-      loss[row + lane] = (logit < 0 ? 0.0 : logit) - logit * label + log_term[lane];
+      if (loss.data != nullptr) {
+        loss[row + lane] = missing ? 0 : (logit < 0 ? 0.0 : logit) - logit * label + log_term[lane];
+      }
+      if (missing) continue;
+      const T weight = weights == nullptr ? T(1) : static_cast<T>(weights[row + lane]);
       gradient[lane] = (probability[lane] - label) * weight * scale;
     }
     Save(&dlogits.At(row, 0), gradient);

@@ -135,7 +135,8 @@ void Dropout(Stream& stream, const DeviceDropout& dropout, Activations<A> x);
 struct BceLabel {
   int64_t outputs = 1;  // outputs per row
   int64_t losses = 1;   // losses per row
-  int64_t output = 0;   // also the place of its loss
+  int64_t output = 0;
+  int64_t loss = 0;     // place of its loss among the row's
   int64_t columns = 1;  // labels per row
   int64_t column = 0;
   double weight = 1;  // weight of the label
@@ -147,7 +148,7 @@ struct BceLabel {
 //   losses = weight * (label's weight * loss), in double,
 //   dlogits = (sigmoid(z) - y) * weight * (inverse * label's weight);
 // both are 0 in padding and where y is not-a-number. dlogits may be null (evaluation; losses are
-// then unweighted).
+// then unweighted), and losses may, if dlogits is not.
 void BceWithLogits(Stream& stream, int64_t rows, const BceLabel& label, const float* logits,
                    const float* labels, const float* weights, const float* inverse_weight,
                    const int32_t* local_row, double* losses, float* dlogits);

@@ -16,7 +16,9 @@ __global__ void __launch_bounds__(kLossThreads)
   const int64_t device_row = static_cast<int64_t>(blockIdx.x) * kLossThreads + threadIdx.x;
   if (device_row >= rows) return;
   const int64_t at = device_row * column.outputs + column.output;
-  double* const row_loss = losses + device_row * column.losses + column.output;
+  double unwanted;
+  double* const row_loss =
+      losses == nullptr ? &unwanted : losses + device_row * column.losses + column.loss;
   const int64_t row = local_row[device_row];
   const float label = row < 0 ? 0.0f : labels[row * column.columns + column.column];
   if (row < 0 || label != label) {

@@ -12,24 +12,47 @@ class DeviceBinaryCrossEntropy final : public DeviceLoss {
   void Enqueue(Stream& stream, const DeviceLossRows& rows, double* losses,
                float* doutputs) const override {
     for (int64_t i = 0; i < task_.outputs(); ++i) {
-      const Task::Label& label = task_.learned[i];
-      const BceLabel one = {.outputs = task_.graph_outputs(),
-                            .losses = task_.losses(),
-                            .output = i,
-                            .columns = task_.labels(),
-                            .column = label.column,
-                            .weight = label.weight};
-      BceWithLogits(stream, rows.rows, one, rows.outputs, rows.labels, rows.weights,
-                    rows.inverse_weight, rows.local_row, losses, doutputs);
+      BceLabel one = LabelOf(i, i);
+      one.losses = task_.losses();
+      one.loss = i;
+      Bce(stream, rows, one, losses, doutputs);
       if (doutputs == nullptr) continue;
       for (int64_t s = 1; s <= task_.students; ++s) {
         StudentGradient(stream, rows.rows, one, s, rows.outputs, rows.labels, rows.weights,
                         rows.inverse_weight, rows.local_row, doutputs);
       }
     }
+    if (doutputs == nullptr) return;
+    for (int64_t s = 1; s <= task_.branches; ++s) {
+      Bce(stream, rows, LabelOf(0, s), /*losses=*/nullptr, doutputs);
+    }
+  }
+  void EnqueueBatchLosses(Stream& stream, const DeviceLossRows& rows, double* losses,
+                          float* doutputs) const override {
+    for (int64_t i = 0; i < task_.batch_losses(); ++i) {
+      BceLabel one = LabelOf(0, i);
+      one.weight = 1;
+      Bce(stream, rows, one, losses + i * rows.rows, doutputs);
+    }
   }
 
  private:
+  BceLabel LabelOf(int64_t learned, int64_t output) const {
+    const Task::Label& label = task_.learned[learned];
+    return {.outputs = task_.graph_outputs(),
+            .output = output,
+            .columns = task_.labels(),
+            .column = label.column,
+            .weight = label.weight};
+  }
+  static void Bce(Stream& stream, const DeviceLossRows& rows, const BceLabel& label, double* losses,
+                  float* doutputs) {
+    const float* const scale =
+        rows.output_scales == nullptr ? rows.inverse_weight : rows.output_scales + label.output;
+    BceWithLogits(stream, rows.rows, label, rows.outputs, rows.labels, rows.weights, scale,
+                  rows.local_row, losses, doutputs);
+  }
+
   const Task task_;
 };
 

@@ -20,6 +20,9 @@ struct DeviceLossRows {
   const float* weights = nullptr;
   const float* inverse_weight = nullptr;  // a scalar: 1 / weight of the batch
   const int32_t* local_row = nullptr;     // [rows]: the local row; negative: padding
+  // Device, [task.batch_losses()]: inverse_weight times the factor of the first outputs' gradients
+  // (BranchFactors); null: inverse_weight for all.
+  const float* output_scales = nullptr;
 };
 
 // The loss of a task on a device.
@@ -32,6 +35,10 @@ class DeviceLoss {
   // they are not weighted.
   virtual void Enqueue(Stream& stream, const DeviceLossRows& rows, double* losses,
                        float* doutputs) const = 0;
+  // Enqueues losses [task.batch_losses()][rows], in double and weighted by row; 0 in padding and
+  // where the label is missing. What it leaves in doutputs has no meaning.
+  virtual void EnqueueBatchLosses(Stream&, const DeviceLossRows&, double* /*losses*/,
+                                  float* /*doutputs*/) const {}
 };
 
 std::unique_ptr<DeviceLoss> MakeDeviceLoss(const Task& task);

@@ -142,6 +142,8 @@ inline std::vector<ModelCase> ModelCases() {
   add("Ipnn", "ipnn { hidden: 5 }");
   add("DcnTwoLabels", "dcn { cross_layers: 2 hidden: 5 dropout: 0.25 }");
   cases.back().outputs = 2;
+  add("DcnV3", "dcn_v3 { exponential_layers: 2 linear_layers: 2 linear_dropout: 0.25 }");
+  cases.back().outputs = 3;
   add("GdcnStacked", "gdcn { cross_layers: 2 hidden: 5 dropout: 0.25 }");
   add("GdcnParallelTwoLabels", "gdcn { structure: PARALLEL cross_layers: 1 hidden: 5 }");
   cases.back().outputs = 2;

@@ -237,6 +237,8 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"model.kind=FINAL_NET", "model.final_net.hidden2=8,7"},
        "model.final_net.hidden2: 7; expected even numbers, as half of a layer's features are "
        "products"},
+      {{"model.kind=DCN_V3", "embedding.width=9"},
+       "embedding.width: 9; expected an even number, as model.dcn_v3 halves every embedding"},
       {{"model.kind=AUTO_INT", "model.auto_int.heads=3"},
        "model.auto_int.heads: 3; expected a divisor of attention_width = 64"},
       {{"model.kind=AUTO_INT", "model.auto_int.attention_dropout=1"},

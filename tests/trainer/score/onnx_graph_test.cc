@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "wide_and_deep { }", "nfm { }", "ipnn { }", "dcn { }", "dlrm { }",
                     "dlrm { interaction: CROSS }", "gdcn { }", "final_mlp { }", "mask_net { }",
                     "mask_net { structure: PARALLEL embedding_norm: true }", "shared_bottom { }",
-                    "ple { layers: 2 }", "final_net { }",
+                    "ple { layers: 2 }", "final_net { }", "dcn_v3 { }",
                     "token_mixer_large { tokens: 4 token_width: 8 }",
                     "mlp { } sequences { fields: 'seen' mean { } }",
                     "mlp { } sequences { fields: 'seen' din { hidden: 4 softmax: true } }",

@@ -379,6 +379,7 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                            .buckets = {buckets.begin(), buckets.end()},
                            .overlap = spread.overlap,
                            .sample_weights = training.weight != nullptr,
+                           .batch_losses = training.task.batch_losses(),
                            .scalar_words = ScalarWords(options.tables),
                            .wire = options.wire};
   std::vector<BatchDemand> demands;
@@ -442,6 +443,9 @@ std::vector<TinyCase> TinyCases() {
   mmoe.outputs = 2;
   // Of three labels the last, which rows lack, and the first.
   const Task two_of_three = {.row_labels = 3, .learned = {{"c", 2, 0.5}, {"a", 0, 1}}};
+  TestModel dcn_v3 = TinyModel(kTinyDcnV3);
+  dcn_v3.outputs = 3;
+  const Task branches = {.branches = 2};
   // Keeps the last 3 of the bag's 0 to 4 ids.
   TestModel din = TinyModel(kTinyDin);
   din.features.sequences = {{"bag", 2, 0, 3}};
@@ -466,6 +470,9 @@ std::vector<TinyCase> TinyCases() {
       {"MatrixProductVectorCollapse", TinyText(kTinyMatrixProduct)},
       {"Transformer", TinyText(kTinyTransformer)},
       {"DcnV2LazyAdam", {.model = TinyModel(kTinyDcnV2), .leaves = 8}},
+      {"DcnV3Branches", {.model = dcn_v3, .task = branches, .leaves = 8}},
+      {"DcnV3BranchesWeights",
+       {.model = dcn_v3, .task = branches, .sparse = kSgd, .dense = kSgd, .weight = TinyWeight}},
       {"AutoIntLazyAdam", {.model = TinyModel(kTinyAutoInt), .leaves = 8}},
       {"DinLazyAdam", {.model = din}},
       {"HstuAutoIntWideDropout", {.model = hstu, .leaves = 8}},

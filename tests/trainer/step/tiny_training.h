@@ -128,6 +128,8 @@ inline constexpr char kTinyVectorCollapse[] =
     "head { kind: VECTOR_COLLAPSE } dropout: 0.2 }";
 inline constexpr char kTinyDcnV2[] =
     "dcn_v2 { structure: PARALLEL cross_layers: 2 hidden: [16, 8] dropout: 0.2 }";
+inline constexpr char kTinyDcnV3[] =
+    "dcn_v3 { exponential_layers: 1 linear_layers: 2 linear_dropout: 0.2 }";
 inline constexpr char kTinyAutoInt[] =
     "auto_int { attention_layers: 2 attention_width: 6 hidden: [16, 8] dropout: 0.2 }";
 inline constexpr char kTinyMmoe[] =

@@ -179,8 +179,13 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
   TinyTraining training = {.model = TinyModel("mlp { hidden: [512, 400, 360] dropout: 0.2 }"),
                            .evaluate = false};
   ASSERT_GT(training.model.graph().parameters().buckets().size(), 1u);
+  const TestModel mlp = training.model;
+  TestModel dcn_v3 = TinyModel(kTinyDcnV3);
+  dcn_v3.outputs = 3;
   for (size_t r = 0; r < std::size(kRanks); ++r) {
     for (size_t p = r % 2; p < std::size(kPlans); p += 2) {
+      training.task.branches = r % 3 == 1 ? 2 : 0;  // with losses of the batch
+      training.model = r % 3 == 1 ? dcn_v3 : mlp;
       training.weight = (r + p / 2) % 3 == 0 ? TinyWeight : nullptr;
       training.keyed = (r / 2 + p / 2) % 2 == 0;  // with counts behind their keys, and no pass
       if (r % 2 == 0) training.wire.rows = kWires[(r / 2 + p) % std::size(kWires)];

@@ -15,6 +15,7 @@ struct StepScalars {
   int64_t batch_rows;    // rows of the whole batch, over all ranks
   uint32_t step;         // the step's number, which random choices depend on
   float inverse_weight;  // 1 / weight of the batch; 0 when no row has weight
+  double weight;         // weight of the batch
 };
 
 // Copies the dense part of a batch to the device. Begin copies it from the host's vectors to

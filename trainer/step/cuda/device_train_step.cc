@@ -64,6 +64,8 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
       routed_(std::make_unique<Routed>(&streams->route)),
       next_(std::make_unique<Routed>(&streams->route)),
       losses_(&streams->compute),
+      batch_losses_(&streams->compute, options.task.batch_losses()),
+      output_scales_(&streams->compute, options.task.batch_losses()),
       sums_(&streams->compute, 1),
       outcome_(&streams->compute, 1),
       gate_(&streams->compute, 1),
@@ -78,7 +80,7 @@ DeviceTrainStep<A>::DeviceTrainStep(const TrainStepOptions& options,
   const LeafShape largest = {
       own.size(), std::max(leaf_rows, LongestLeaf(device.evaluation_rows, options.leaves))};
   executor_.Reserve(largest);
-  losses_.Resize(largest.rows() * options.task.losses());
+  losses_.Resize(largest.rows() * std::max(options.task.losses(), options.task.batch_losses()));
   gradients_.Reserve(own.size());
   graph->parameters().Initialize(options.seed, host_weights_.data());
   WeightsChanged();
@@ -110,7 +112,7 @@ StatusOr<StepResult> DeviceTrainStep<A>::Run(const LocalBatch& batch, const Loca
   BeginSums(compute, requests, sums_.data());
   ELASTOR_RETURN_IF_ERROR(embedding_->Lookup(DeviceEmbedding::Purpose::kTrain, routed_->ids.get()));
   mark(kLookedUp).Record(compute);
-  Compute(batch, geometry);
+  ELASTOR_RETURN_IF_ERROR(Compute(batch, geometry));
   mark(kComputed).Record(compute);
 
   if (options_.overlap && next != nullptr) {
@@ -173,7 +175,8 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
       .first_row = batch.first_index,
       .batch_rows = batch.global_rows,
       .step = static_cast<uint32_t>(steps()),
-      .inverse_weight = routed->weight == 0 ? 0.0f : 1.0f / static_cast<float>(routed->weight)};
+      .inverse_weight = routed->weight == 0 ? 0.0f : 1.0f / static_cast<float>(routed->weight),
+      .weight = routed->weight};
   Copy<StepScalars>(compute, inputs->scalars.data(), inputs->host_scalars.data(), 1);
   const StepScalars* const scalars = inputs->scalars.data();
   return {.shape = geometry.shape(),
@@ -189,7 +192,7 @@ DevicePass DeviceTrainStep<A>::Place(const LocalBatch& batch, const BatchGeometr
 
 // Forward and backward over this rank's leaves.
 template <typename A>
-void DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry& geometry) {
+Status DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry& geometry) {
   const DevicePass pass = Place(batch, geometry, routed_.get(), &inputs_, /*training=*/true);
   const int64_t numeric = graph_->features().numeric_features();
   embedding_->ReturnRows<A>(
@@ -199,39 +202,51 @@ void DeviceTrainStep<A>::Compute(const LocalBatch& batch, const BatchGeometry& g
     if (segments_.empty()) return CaptureDense(pass);
     for (const auto& segment : segments_) {
       segment->graph.Launch(streams_->compute);
-      if (segment->bucket >= 0) BucketComplete(segment->bucket);
+      ELASTOR_RETURN_IF_ERROR(Ready(segment->bucket));
     }
-    return;
+    return OkStatus();
   }
-  EnqueueDense(pass, [this](int bucket) { BucketComplete(bucket); });
+  return EnqueueDense(pass, [this](int bucket) { return Ready(bucket); });
 }
 
-// The dense work itself. bucket_ready(b): bucket b is folded.
+// The dense work itself. ready(b): bucket b is folded, or the sums of kBatchLosses are.
 template <typename A>
-void DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
-                                      const std::function<void(int)>& bucket_ready) {
+Status DeviceTrainStep<A>::EnqueueDense(const DevicePass& pass,
+                                        const std::function<Status(int)>& ready) {
   Stream& compute = streams_->compute;
   executor_.Forward(pass);
-  loss_->Enqueue(compute,
-                 {.rows = pass.shape.rows(),
-                  .outputs = executor_.Logits(),
-                  .labels = inputs_.labels.data(),
-                  .weights = options_.sample_weights ? inputs_.weights.data() : nullptr,
-                  .inverse_weight = &inputs_.scalars.data()->inverse_weight,
-                  .local_row = pass.inputs.local_row},
-                 losses_.data(), executor_.LogitGradients());
-  AddToExactSum(compute, losses_.data(), pass.shape.rows() * options_.task.losses(),
-                &sums_.data()->loss);
+  const StepScalars* const scalars = inputs_.scalars.data();
+  DeviceLossRows rows = {.rows = pass.shape.rows(),
+                         .outputs = executor_.Logits(),
+                         .labels = inputs_.labels.data(),
+                         .weights = options_.sample_weights ? inputs_.weights.data() : nullptr,
+                         .inverse_weight = &scalars->inverse_weight,
+                         .local_row = pass.inputs.local_row};
+  if (const int64_t count = options_.task.batch_losses(); count > 0) {
+    loss_->EnqueueBatchLosses(compute, rows, losses_.data(), executor_.LogitGradients());
+    ClearExactSums(compute, batch_losses_.data(), count);
+    for (int64_t i = 0; i < count; ++i) {
+      AddToExactSum(compute, losses_.data() + i * rows.rows, rows.rows, batch_losses_.data() + i);
+    }
+    ELASTOR_RETURN_IF_ERROR(ready(kBatchLosses));
+    FinishBatchLosses(compute, batch_losses_.data(), count, &scalars->weight,
+                      &scalars->inverse_weight, output_scales_.data());
+    rows.output_scales = output_scales_.data();
+  }
+  loss_->Enqueue(compute, rows, losses_.data(), executor_.LogitGradients());
+  AddToExactSum(compute, losses_.data(), rows.rows * options_.task.losses(), &sums_.data()->loss);
+  Status status;
   gradients_.Begin([&](int bucket) {
     reducer_.Fold(compute, bucket, &gradients_, optimizer_.gradient(bucket));
-    bucket_ready(bucket);
+    if (Status done = ready(bucket); status.ok()) status = std::move(done);
   });
   executor_.Backward(pass, &gradients_);
+  return status;
 }
 
-// Captures the dense work, cut where a bucket travels, and launches it.
+// Captures the dense work, cut where bytes travel, and launches it.
 template <typename A>
-void DeviceTrainStep<A>::CaptureDense(const DevicePass& pass) {
+Status DeviceTrainStep<A>::CaptureDense(const DevicePass& pass) {
   Stream& compute = streams_->compute;
   const auto begin = [&] {
     segments_.push_back(std::make_unique<Segment>());
@@ -242,23 +257,30 @@ void DeviceTrainStep<A>::CaptureDense(const DevicePass& pass) {
     segment.bucket = bucket;
     segment.graph.EndCapture(compute);
     segment.graph.Launch(compute);
-    if (bucket >= 0) BucketComplete(bucket);
+    return Ready(bucket);
   };
   begin();
-  EnqueueDense(pass, [&](int bucket) {
-    if (communicator_->size() == 1) return;
-    end(bucket);
+  ELASTOR_RETURN_IF_ERROR(EnqueueDense(pass, [&](int bucket) -> Status {
+    if (communicator_->size() == 1) return OkStatus();
+    ELASTOR_RETURN_IF_ERROR(end(bucket));
     begin();
-  });
-  end(-1);
+    return OkStatus();
+  }));
+  return end(kEnd);
 }
 
-// This rank's part of the bucket's gradients is enqueued.
+// This rank's part of the bucket's gradients, or of the losses that gradients need, is enqueued.
 template <typename A>
-void DeviceTrainStep<A>::BucketComplete(int bucket) {
-  if (communicator_->size() == 1) return;
+Status DeviceTrainStep<A>::Ready(int bucket) {
+  if (communicator_->size() == 1 || bucket == kEnd) return OkStatus();
+  if (bucket == kBatchLosses) {
+    return communicator_->AllReduceSum(Phase::kScalars, streams_->compute,
+                                       reinterpret_cast<int64_t*>(batch_losses_.data()),
+                                       batch_losses_.size() * kExactSumWords);
+  }
   bucket_events_[bucket].Record(streams_->compute);
   complete_buckets_.push_back(bucket);
+  return OkStatus();
 }
 
 // Every bucket goes to its owners once it is complete, while earlier layers run backward.

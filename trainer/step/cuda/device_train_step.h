@@ -48,10 +48,10 @@ struct DeviceStepOptions {
 // decides whether the updates may proceed (UpdateGate). With overlap the host prepares the next
 // batch meanwhile. From the third full batch on, the dense part is launched as captured graphs.
 //
-// The device communicator has one order of calls, the same on every rank: this batch's rows, the
-// next batch's ids, the buckets of dense gradients in the order of their completion, gradients of
-// rows, the scalars, new dense weights. The ids read nothing of this step, so they do not wait for
-// its backward pass.
+// The device communicator has one order of calls, the same on every rank: this batch's rows, losses
+// that its gradients need, the next batch's ids, the buckets of dense gradients in the order of
+// their completion, gradients of rows, the scalars, new dense weights. The ids read nothing of this
+// step, so they do not wait for its backward pass.
 template <typename A>
 class DeviceTrainStep final : public Step<float> {
  public:
@@ -90,10 +90,12 @@ class DeviceTrainStep final : public Step<float> {
     Buffer<StepScalars> scalars;
     PinnedBuffer<StepScalars> host_scalars;
   };
-  // A captured part of the dense work. It ends where bucket `bucket` is complete; -1: at the end.
+  // A captured part of the dense work. It ends where bucket `bucket` is complete, where the losses
+  // that gradients need are to be summed over the ranks, or at the end.
+  static constexpr int kBatchLosses = -1, kEnd = -2;
   struct Segment {
     Graph graph;
-    int bucket = -1;
+    int bucket = kEnd;
   };
   // Ends of the phases of a step.
   enum Mark { kBegin, kLookedUp, kComputed, kReduced, kRouted, kSummed, kUpdated, kMarks };
@@ -102,10 +104,10 @@ class DeviceTrainStep final : public Step<float> {
   const BatchGeometry& GeometryOf(const LocalBatch& batch);
   DevicePass Place(const LocalBatch& batch, const BatchGeometry& geometry, Routed* routed,
                    Inputs* inputs, bool training);
-  void Compute(const LocalBatch& batch, const BatchGeometry& geometry);
-  void EnqueueDense(const DevicePass& pass, const std::function<void(int)>& bucket_ready);
-  void CaptureDense(const DevicePass& pass);
-  void BucketComplete(int bucket);
+  Status Compute(const LocalBatch& batch, const BatchGeometry& geometry);
+  Status EnqueueDense(const DevicePass& pass, const std::function<Status(int)>& ready);
+  Status CaptureDense(const DevicePass& pass);
+  Status Ready(int bucket);
   Status ExchangeBuckets();
   Status Finish(double learning_rate);
   StatusOr<StepResult> WaitForOutcome();
@@ -137,7 +139,9 @@ class DeviceTrainStep final : public Step<float> {
   std::unique_ptr<Routed> next_;    // the next
   bool next_routed_ = false;
 
-  Buffer<double> losses_;  // [device rows][outputs]
+  Buffer<double> losses_;                // [device rows][outputs], or [batch_losses][device rows]
+  Buffer<DeviceExactSum> batch_losses_;  // sums of the losses that gradients need
+  Buffer<float> output_scales_;          // what follows from them
   Buffer<StepSums> sums_;
   Buffer<StepOutcome> outcome_;
   Buffer<UpdateGate> gate_;

@@ -1,5 +1,7 @@
+#include "core/base/log.h"
 #include "core/cuda/exact_sum_device.h"
 #include "core/cuda/launch.h"
+#include "core/task/branch_factors.h"
 #include "trainer/step/cuda/step_kernels.h"
 
 namespace elastor::cuda {
@@ -7,6 +9,7 @@ namespace {
 
 constexpr double kNormEpsilon = 1e-6;  // PyTorch's clip_grad_norm_
 constexpr int kExactSums = 4;          // of StepSums
+constexpr int64_t kMostBatchLosses = 8;
 
 __global__ void BeginKernel(int64_t requests, StepSums* sums) {
   int64_t* const words = reinterpret_cast<int64_t*>(sums);
@@ -42,7 +45,26 @@ __global__ void __launch_bounds__(kWarp)
   gate->proceed = IsFinite(values[0]) && IsFinite(norm) ? 1 : 0;
 }
 
+// One thread.
+__global__ void BatchLossesKernel(const DeviceExactSum* sums, int64_t count, const double* weight,
+                                  const float* inverse_weight, float* scales) {
+  double means[kMostBatchLosses], factors[kMostBatchLosses];
+  for (int64_t i = 0; i < count; ++i) {
+    means[i] = *weight == 0 ? 0 : ExactSumValue(sums[i].words) / *weight;
+  }
+  BranchFactors(means, count - 1, factors);
+  for (int64_t i = 0; i < count; ++i) {
+    scales[i] = *inverse_weight * static_cast<float>(factors[i]);
+  }
+}
+
 }  // namespace
+
+void FinishBatchLosses(Stream& stream, const DeviceExactSum* sums, int64_t count,
+                       const double* weight, const float* inverse_weight, float* scales) {
+  CHECK_LE(count, kMostBatchLosses);
+  Launch(stream, 1, 1, BatchLossesKernel, sums, count, weight, inverse_weight, scales);
+}
 
 void BeginSums(Stream& stream, int64_t requests, StepSums* sums) {
   Launch(stream, 1, 64, BeginKernel, requests, sums);

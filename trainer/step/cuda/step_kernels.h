@@ -34,6 +34,12 @@ struct StepOutcome {
 // Sets all sums to zero, except that requests[i] becomes bit i of `requests`.
 void BeginSums(Stream& stream, int64_t requests, StepSums* sums);
 
+// Turns sums over all ranks of losses (Task::batch_losses, [count]) into the scales of the outputs'
+// gradients: inverse_weight[0] * BranchFactors of the sums / weight[0]. All pointers are to device
+// memory.
+void FinishBatchLosses(Stream& stream, const DeviceExactSum* sums, int64_t count,
+                       const double* weight, const float* inverse_weight, float* scales);
+
 // Turns the sums over all ranks into the outcome and the gate of the updates. The gate's scale is
 // min(1, clip_norm / (norm + 1e-6)), or 1 without clipping (clip_norm 0); it is closed when loss or
 // norm is not finite.

@@ -183,7 +183,7 @@ TEST_F(LossTest, BceWithLogitsIsTheCpus) {
   const int64_t rows = padded.real_rows();
   const float inverse = 0.37f;
   const BceLabel label = {
-      .outputs = 2, .losses = 2, .output = 1, .columns = 3, .column = 2, .weight = 0.6};
+      .outputs = 2, .losses = 2, .output = 1, .loss = 1, .columns = 3, .column = 2, .weight = 0.6};
   std::vector<float> logits = RandomValues<float>(rows, 1, 30);
   std::vector<float> labels = RandomValues<float>(3 * rows, 2);
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = labels[i] > 0 ? 1.0f : 0.0f;
