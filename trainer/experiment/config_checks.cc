@@ -346,7 +346,10 @@ Status CheckTable(const std::string& path, const TableConfig& table) {
 }
 
 Status CheckPublish(const PublishConfig& publish) {
-  if (publish.path().empty() == (publish.every_steps() == 0)) return OkStatus();
+  if (publish.path().empty() == (publish.every_steps() == 0)) {
+    if (!publish.path().empty() || publish.rows() == PublishConfig::FLOAT32) return OkStatus();
+    return Mistake("publish.path", "\"\"", "a folder, as publish.rows is set");
+  }
   return publish.path().empty()
              ? Mistake("publish.path", "\"\"", "a folder, as publish.every_steps is set")
              : Mistake("publish.every_steps", "0", "steps between two publications");
