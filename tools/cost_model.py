@@ -3,18 +3,19 @@
 
     tools/cost_model.py --data=DATA --output_dir=DIR [--seconds=4] [--models=A,B] [--page=FILE]
     tools/cost_model.py --published [--page=FILE]
-    tools/cost_model.py --advice [--page=FILE]
+    tools/cost_model.py --advice [--output_dir=DIR] [--page=FILE]
 
 The first command measures this machine. DATA is a prepared Criteo set. Every point, a model with ranks,
 threads, batch, plan and overlap, is trained for about so many seconds. The model is calibrated under
 mpirun before and after every few of its points, and a point is compared with the mean of the predictions
-by the calibrations around it. So a machine that gets faster or slower moves both alike. DIR/points.jsonl and the machines' files hold all
-that was measured. What is there is not measured again: an interrupted command goes on, and a changed
-model of costs is compared with the old measurements by the same command. Nothing else should run while
-it measures. --measure leaves the predictions to another command.
+by the calibrations around it. So a machine that gets faster or slower moves both alike. DIR/points.jsonl
+and the machines' files hold all that was measured. What is there is not measured again: an interrupted
+command goes on, and a changed model of costs is compared with the old measurements by the same command.
+Nothing else should run while it measures. --measure leaves the predictions to another command.
 
 The second command predicts published results of MLPerf from configs/machines, without fitting to them.
-The third asks --mode=describe --advise how to use 16 to 1,024 cores and GPUs of configs/machines.
+The third asks --mode=describe --advise how to use 16 to 1,024 cores and GPUs of configs/machines; what
+DIR holds is not asked again.
 Each command replaces its own part of the page and keeps the others'.
 """
 
@@ -31,7 +32,7 @@ import subprocess
 import sys
 import time
 
-TRAINER = "bazel-bin/trainer/trainer"
+trainer = "bazel-bin/trainer/trainer"
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np"]
 MODELS = {
     "RankElastor": "configs/scale.textproto",
@@ -93,7 +94,7 @@ def machine_of(model, number, folder):
 def calibrate(model, number, data, folder):
     path = machine_of(model, number, folder)
     if not path.exists():
-        run(MPIRUN + ["8", TRAINER, "--mode=calibrate", f"--output_dir={path.parent}"] + experiment(model, data),
+        run(MPIRUN + ["8", trainer, "--mode=calibrate", f"--output_dir={path.parent}"] + experiment(model, data),
             path.parent)
 
 
@@ -104,7 +105,7 @@ def measure(point, speed, seconds, data, folder):
     speed = (speed or 10_000) * min(ranks * threads, os.cpu_count())
     steps = max(WINDOWS, min(1000, round(seconds * speed / batch))) // WINDOWS * WINDOWS
     launch = MPIRUN + [str(ranks)] if ranks > 1 else []
-    run(launch + [TRAINER, f"--output_dir={folder}"] + experiment(model, data, batch) + sets(point) +
+    run(launch + [trainer, f"--output_dir={folder}"] + experiment(model, data, batch) + sets(point) +
         [f"--set=training.max_steps={steps}", "--set=training.epochs=1000",
          f"--set=training.log_every_steps={steps // WINDOWS}", "--set=spectrum.disabled=true",
          "--set=checkpoint.disabled=true"], folder)
@@ -134,7 +135,7 @@ def measure_model(model, options, folder, known, tell):
 
 
 def describe(arguments):
-    command = [TRAINER, "--mode=describe"] + arguments
+    command = [trainer, "--mode=describe"] + arguments
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"failed: {' '.join(command)}\n{done.stderr}")
@@ -238,7 +239,6 @@ def relative_range(values):
 
 def measure_all(options):
     folder = pathlib.Path(options.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
     models = options.models.split(",") if options.models else list(MODELS)
     file = folder / "points.jsonl"
     known = {}
@@ -340,10 +340,10 @@ submitted them; those of GB200 are of round 5.1.
 ADVISED_MACHINES = [("epyc_100g", "EPYC, cores"), ("h100_node", "H100, GPUs")]
 ADVISED_MODELS = {"RankElastor": "configs/scale.textproto", "RankMixer": "configs/criteo/rank_mixer.textproto"}
 ADVISED_UNITS = [16, 64, 256, 1024]
-ROWS_A_UNIT = 256  # of the batch from which the advice begins
+ROWS_A_UNIT = 128  # of the batch from which the advice begins
 
 
-def advice_part():
+def advice_part(folder):
     text = f"""## Advice for many ranks
 
     tools/cost_model.py --advice
@@ -360,9 +360,15 @@ core or GPU, and tries a quarter to four times as many.
 
     def advise(case):
         model, (machine, _), units = case
-        return describe([f"--machine=configs/machines/{machine}.textproto", f"--ranks={units}", "--advise",
+        kept = folder / f"advice_{model}_{machine}_{units}.json" if folder else None
+        if kept and kept.exists():
+            return json.loads(kept.read_text())
+        found = describe([f"--machine=configs/machines/{machine}.textproto", f"--ranks={units}", "--advise",
                          f"--experiment={ADVISED_MODELS[model]}", f"--set=training.batch_size={ROWS_A_UNIT * units}",
                          f"--set=parallel.virtual_shards={units}", "--set=parallel.threads=1"])["advice"]
+        if kept:
+            kept.write_text(json.dumps(found))
+        return found
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(advise, cases))
@@ -391,6 +397,7 @@ This page is for whoever wants to know how far a prediction ([costs.md](../use/c
 
 
 def main():
+    global trainer
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data")
     parser.add_argument("--output_dir")
@@ -399,11 +406,17 @@ def main():
     parser.add_argument("--measure", action="store_true", help="measures, and writes no page")
     parser.add_argument("--published", action="store_true")
     parser.add_argument("--advice", action="store_true")
+    parser.add_argument("--trainer", default=trainer, help="the program")
     parser.add_argument("--page", default="docs/results/cost_model.md")
     options = parser.parse_args()
     if not options.published and not options.advice and not (options.data and options.output_dir):
         parser.error("expected --data and --output_dir, or --published, or --advice")
-    part = published_part() if options.published else advice_part() if options.advice else measure_all(options)
+    trainer = options.trainer
+    folder = pathlib.Path(options.output_dir) if options.output_dir else None
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+    part = published_part() if options.published else (
+        advice_part(folder) if options.advice else measure_all(options))
     if part:
         replace_part(pathlib.Path(options.page), part)
 
