@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -83,7 +84,10 @@ Status PredictedTimes::Add(PlannedRun* run) {
           {output.file(), error.file()}));
   ELASTOR_ASSIGN_OR_RETURN(const std::string told, ReadFile((code == 0 ? output : error).path()));
   if (code != 0) {
-    return UserError(StrCat("parallel.machine: ", told.substr(0, told.find('\n'))));
+    constexpr std::string_view kName = "trainer: ";
+    const std::string line = told.substr(0, told.find('\n'));
+    return UserError("parallel.machine: " +
+                     line.substr(line.starts_with(kName) ? kName.size() : 0));
   }
   const Json json = Json::parse(told);
   const Json* const prediction = json.find("prediction");

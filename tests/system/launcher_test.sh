@@ -291,6 +291,6 @@ grep --quiet 'times are not known' "$work/log" || fail "--dry_run: $(<"$work/log
 echo 'name: "slow" units_per_host: 2 multiply_adds_per_s: 1e5 memory_bytes_per_s: 1e9' >"$work/slow.textproto"
 sweep "$new" --dry_run --set=base.parallel.machine="$work/slow.textproto" >"$work/log" 2>&1 &&
   grep --quiet 'sweep tiny: 4 runs, 0 done; .* core-hours, .* to do' "$work/log" || fail "times of a machine: $(<"$work/log")"
-expect_line 2 'nowhere: open: No such file' sweep "$new" --dry_run --set=base.parallel.machine="$work/nowhere"
+expect_line 2 'launcher: parallel.machine: ' sweep "$new" --dry_run --set=base.parallel.machine="$work/nowhere"
 [[ ! -e $new ]] || fail "something was left: $(find "$new")"
 exit "$((failures > 0))"
