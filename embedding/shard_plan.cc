@@ -116,11 +116,13 @@ int64_t ShardPlan::BytesOf(size_t table) const {
   return SizeProduct({tables_[table].rows, bytes_per_row_[table]});
 }
 
-// Rows of the other tables lie evenly on the ranks, and do not count.
+// Rows of the other tables lie evenly on the ranks, and do not count. Nobody knows what a keyed
+// table without a limit becomes: it stays row-wise, since it may outgrow one rank.
 void ShardPlan::PlaceWholeTables(std::span<const Placement> placements) {
   std::vector<size_t> order;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    if (placements[t] == Placement::kTableWise) order.push_back(t);
+    const bool limited = !tables_[t].keyed || tables_[t].rows > 0;
+    if (placements[t] == Placement::kTableWise && limited) order.push_back(t);
   }
   std::stable_sort(order.begin(), order.end(),
                    [this](size_t a, size_t b) { return BytesOf(a) > BytesOf(b); });

@@ -14,7 +14,8 @@ namespace elastor {
 
 enum class PlanKind {
   kRowWise,     // partitions of every table dealt round robin to the ranks
-  kTableWise,   // every table whole on one rank, largest first to the least loaded
+  kTableWise,   // every table whole on one rank, largest first to the least loaded; keyed tables
+                // without a limit row-wise
   kReplicated,  // every table on every rank
   kAuto,        // tiny tables replicated while the budget allows it, the rest row-wise
 };
@@ -22,7 +23,7 @@ enum class PlanKind {
 // Where the rows of one table are.
 enum class Placement {
   kRowWise,     // its partitions dealt to the ranks
-  kTableWise,   // whole on one rank
+  kTableWise,   // whole on one rank; a keyed table without a limit is row-wise all the same
   kReplicated,  // on every rank
 };
 

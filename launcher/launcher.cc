@@ -34,6 +34,7 @@
 #include "launcher/plan.h"
 #include "launcher/plan_file.h"
 #include "launcher/point_sizes.h"
+#include "launcher/predicted_times.h"
 #include "launcher/rename_label.h"
 #include "launcher/run_command.h"
 #include "launcher/run_folder.h"
@@ -288,6 +289,7 @@ class SweepRunner {
     std::set<std::string> said;
     for (bool first = true;; first = false) {
       ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep_, FLAGS_sweep, files_));
+      ELASTOR_RETURN_IF_ERROR(predicted_.Add(&plan));
       ELASTOR_RETURN_IF_ERROR(CheckName(files_, plan.name));
       ELASTOR_ASSIGN_OR_RETURN(const PlanChange change, AdoptFolders(files_, &plan));
       ELASTOR_RETURN_IF_ERROR(CheckRuns(plan, machine_));
@@ -360,6 +362,7 @@ class SweepRunner {
   const SweepFiles& files_;
   const Machine& machine_;
   const std::string trainer_;
+  PredictedTimes predicted_{trainer_};
   FolderLock& lock_;
 };
 
@@ -386,6 +389,7 @@ Status Sweeps(const SweepFiles& files, const std::vector<std::string>& overrides
   ELASTOR_ASSIGN_OR_RETURN(Sweep sweep, LoadSweep(FLAGS_sweep, overrides));
   ELASTOR_RETURN_IF_ERROR(SetPointSizes(FLAGS_sweep, &sweep));
   ELASTOR_ASSIGN_OR_RETURN(Plan plan, MakePlan(sweep, FLAGS_sweep, files));
+  if (FLAGS_dry_run) ELASTOR_RETURN_IF_ERROR(PredictedTimes(trainer).Add(&plan));
   if (ThroughSlurm()) {
     const Status valid = CheckSlurm(sweep);
     if (!valid.ok()) return UserError(FLAGS_sweep + ": " + valid.message());

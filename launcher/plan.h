@@ -28,10 +28,12 @@ struct PlannedRun {
   int memory_gb = 0;  // memory of the whole run; 0: not given
   int minutes = 0;    // time limit; 0: not given
   int64_t dense_parameters = 0, embedding_parameters = 0;
-  int64_t multiply_adds = 0;     // per sample, forward pass
-  int64_t bytes_of_rank = 0;     // memory that the largest rank is sure to touch
-  int64_t steps = 0;             // 0: not known, without data
-  int64_t samples = 0;           // samples of all steps
+  int64_t multiply_adds = 0;  // per sample, forward pass
+  int64_t bytes_of_rank = 0;  // memory that the largest rank is sure to touch
+  int64_t steps = 0;          // 0: not known, without data
+  int64_t samples = 0;        // samples of all steps
+  // Seconds of a sample within steps, by parallel.machine (PredictedTimes); 0: not known.
+  double predicted_sample_s = 0;
   std::string experiment = {};   // as a text; empty in a plan that was read
   std::string predictions = {};  // Sweep.predictions; empty in a plan that was read
   // For a trial: its folder in the previous rung, whose steps are its first steps; empty: none.

@@ -56,17 +56,18 @@ void TimeEstimate::Add(const PlannedRun& run, const Summary& result) {
 
 std::optional<double> TimeEstimate::Seconds(const PlannedRun& run) const {
   const Lines* lines = nullptr;
-  if (const auto found = by_cores_.find(run.cores()); found != by_cores_.end()) {
-    lines = &found->second;
+  if (const auto alike = by_cores_.find(run.cores()); alike != by_cores_.end()) {
+    lines = &alike->second;
   }
-  if (const auto found = by_model_.find({run.model, run.ranks, run.threads});
-      found != by_model_.end()) {
-    lines = &found->second;
-  }
-  if (lines == nullptr) return std::nullopt;
+  const auto found = by_model_.find({run.model, run.ranks, run.threads});
+  const bool of_model = found != by_model_.end();
+  if (of_model) lines = &found->second;
   const auto multiply_adds = static_cast<double>(run.multiply_adds);
-  return static_cast<double>(run.samples) * lines->of_sample.at(multiply_adds) +
-         lines->of_rest.at(multiply_adds);
+  const bool predicted = !of_model && run.predicted_sample_s > 0;
+  if (lines == nullptr && !predicted) return std::nullopt;
+  const double sample = predicted ? run.predicted_sample_s : lines->of_sample.at(multiply_adds);
+  const double rest = lines == nullptr ? 0 : lines->of_rest.at(multiply_adds);
+  return static_cast<double>(run.samples) * sample + rest;
 }
 
 SweepFiles CalibrationFiles(const SweepFiles& files, const Machine& machine) {

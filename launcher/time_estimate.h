@@ -18,11 +18,13 @@ namespace elastor {
 // Estimates the seconds that runs take from measured runs. Runs of a model with the same ranks and
 // threads are fitted together. A sample's time within steps, and a run's time outside of steps
 // (start, evaluations, writing), are each a + b * multiply-adds. The fit minimises squared relative
-// errors, weighted by the run's length. Runs of other models are used if the model has none.
+// errors, weighted by the run's length. If the model has none, a sample's time is the predicted one
+// (PlannedRun), and else that of runs of other models.
 class TimeEstimate {
  public:
   void Add(const PlannedRun& run, const Summary& result);
-  // Returns the seconds from start to end; none if no run on as many cores has been added.
+  // Returns the seconds from start to end; none if nothing is predicted and no run on as many cores
+  // has been added.
   std::optional<double> Seconds(const PlannedRun& run) const;
 
  private:

@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
 """Compares predicted with measured times of a step, and writes the page docs/results/cost_model.md.
 
-    tools/cost_model.py --data=DATA --output_dir=DIR [--points=few|all] [--page=FILE]
+    tools/cost_model.py --data=DATA --output_dir=DIR [--seconds=4] [--models=A,B] [--page=FILE]
     tools/cost_model.py --published [--page=FILE]
+    tools/cost_model.py --advice [--output_dir=DIR] [--page=FILE]
 
 The first command measures this machine. DATA is a prepared Criteo set. Every point, a model with ranks,
-threads, batch, plan and overlap, is trained for some steps twice: in a pass forward and in a pass backward
-over a model's points. The model is calibrated under mpirun before, between and after the passes, and a
-pass is compared with the mean of the predictions by the calibrations around it. So a machine that gets
-faster or slower moves both alike. What DIR holds already is not measured again: an interrupted command
-goes on. Nothing else should run meanwhile. `few` is 44 points, `all` 198. The command tells how long
-the points so far took and how long the others will take.
+threads, batch, plan and overlap, is trained for about so many seconds. The model is calibrated under
+mpirun before and after every few of its points, and a point is compared with the mean of the predictions
+by the calibrations around it. So a machine that gets faster or slower moves both alike. DIR/points.jsonl
+and the machines' files hold all that was measured. What is there is not measured again: an interrupted
+command goes on, and a changed model of costs is compared with the old measurements by the same command.
+Nothing else should run while it measures. --measure leaves the predictions to another command.
 
 The second command predicts published results of MLPerf from configs/machines, without fitting to them.
-Each command replaces its own part of the page and keeps the other's.
+The third asks --mode=describe --advise how to use 16 to 1,024 cores and GPUs of configs/machines; what
+DIR holds is not asked again.
+Each command replaces its own part of the page and keeps the others'.
 """
 
 import argparse
+import concurrent.futures
 import datetime
-import itertools
 import json
 import os
 import pathlib
@@ -29,7 +32,7 @@ import subprocess
 import sys
 import time
 
-TRAINER = "bazel-bin/trainer/trainer"
+trainer = "bazel-bin/trainer/trainer"
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np"]
 MODELS = {
     "RankElastor": "configs/scale.textproto",
@@ -40,21 +43,28 @@ MODELS = {
     "AutoInt+": "configs/criteo/auto_int.textproto",
 }
 PLANS = ["AUTO", "ROW_WISE", "TABLE_WISE", "REPLICATED"]
-PASSES = 2
+# Slow models have no larger batch: a step of one would take many seconds.
+LARGEST_BATCH = {"RankMixer": 16384, "DCNv2": 16384, "AutoInt+": 4096}
+SHARDS = 16
+BETWEEN_CALIBRATIONS = 7  # points
+# A run's windows of the log. The first ones make rows and fill caches, and are left out.
+WINDOWS, LEFT_OUT = 6, 1
 
 
-def points(model, which):
-    """Returns the points (model, ranks, threads, batch, plan, overlap) of a model."""
-    found = []
-    for batch in [256, 4096, 65536] if which == "all" else [1024, 8192]:
-        for ranks, threads in [(1, 1), (1, 2), (2, 1)]:
-            for plan in PLANS if ranks == 2 else PLANS[:1]:
-                found.append((model, ranks, threads, batch, plan, False))
-        found.append((model, 2, 1, batch, "AUTO", True))
-    for batch, ranks in itertools.product([1024, 8192], [4, 8, 16] if which == "all" else [4, 16]):
-        for plan in ["AUTO", "ROW_WISE"]:
-            found.append((model, ranks, 1, batch, plan, False))
-    return found
+def points(model):
+    """Returns the points (model, ranks, threads, batch, plan, overlap) of a model. The first one tells
+    how fast the model is."""
+    found = [(1, 1, batch, "AUTO", False) for batch in [1024, 256, 4096]]
+    found += [(1, 2, batch, "AUTO", False) for batch in [1024, 16384, 65536]]
+    found += [(2, 1, batch, plan, False) for batch in [1024, 16384] for plan in PLANS]
+    found += [(2, 1, 4096, "AUTO", True)]
+    found += [(4, 1, 4096, plan, False) for plan in PLANS]
+    found += [(16, 1, 4096, plan, False) for plan in PLANS]
+    found += [(8, 1, 1024, plan, False) for plan in ["AUTO", "ROW_WISE"]]
+    found += [(4, 2, 16384, "AUTO", True), (4, 1, 256, "AUTO", False)]
+    largest = LARGEST_BATCH.get(model, 65536)
+    return list(dict.fromkeys((model, ranks, threads, min(batch, largest), plan, overlap)
+                              for ranks, threads, batch, plan, overlap in found))
 
 
 def run(command, folder):
@@ -68,7 +78,7 @@ def run(command, folder):
 
 def experiment(model, data, batch=4096):
     return [f"--experiment={MODELS[model]}", f"--set=data.path={data}",
-            f"--set=training.batch_size={batch}", "--set=parallel.virtual_shards=16"]
+            f"--set=training.batch_size={batch}", f"--set=parallel.virtual_shards={SHARDS}"]
 
 
 def sets(point):
@@ -77,70 +87,86 @@ def sets(point):
             f"--set=parallel.overlap={str(overlap).lower()}"]
 
 
-def calibrate(model, data, folder):
-    path = folder / "machine.textproto"
+def machine_of(model, number, folder):
+    return folder / f"machine_{model}_{number}" / "machine.textproto"
+
+
+def calibrate(model, number, data, folder):
+    path = machine_of(model, number, folder)
     if not path.exists():
-        run(MPIRUN + ["3", TRAINER, "--mode=calibrate", f"--output_dir={folder}"] + experiment(model, data),
-            folder)
-    return path
+        run(MPIRUN + ["8", trainer, "--mode=calibrate", f"--output_dir={path.parent}"] + experiment(model, data),
+            path.parent)
 
 
-def measure(point, data, folder):
-    """Returns the samples per second of the second half of the steps."""
-    _, ranks, _, batch, _, _ = point
-    steps = max(6, min(60, 200_000 // batch)) // 2 * 2
-    if not (folder / "summary.json").exists():
-        launch = MPIRUN + [str(ranks)] if ranks > 1 else []
-        run(launch + [TRAINER, f"--output_dir={folder}"] + experiment(point[0], data, batch) + sets(point) +
-            [f"--set=training.max_steps={steps}", "--set=training.epochs=100",
-             f"--set=training.log_every_steps={steps // 2}", "--set=spectrum.disabled=true",
-             "--set=checkpoint.disabled=true"], folder)
+def measure(point, speed, seconds, data, folder):
+    """Returns the training records, one for each window of the log, of a run of about so many seconds.
+    speed: the model's samples per second on one core, or None."""
+    model, ranks, threads, batch, _, _ = point
+    speed = (speed or 10_000) * min(ranks * threads, os.cpu_count())
+    steps = max(WINDOWS, min(1000, round(seconds * speed / batch))) // WINDOWS * WINDOWS
+    launch = MPIRUN + [str(ranks)] if ranks > 1 else []
+    run(launch + [trainer, f"--output_dir={folder}"] + experiment(model, data, batch) + sets(point) +
+        [f"--set=training.max_steps={steps}", "--set=training.epochs=1000",
+         f"--set=training.log_every_steps={steps // WINDOWS}", "--set=spectrum.disabled=true",
+         "--set=checkpoint.disabled=true"], folder)
     records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [record for record in records if record["event"] == "train"][-1]["samples_per_s"]
+    shutil.rmtree(folder)
+    return [{"samples_per_s": record["samples_per_s"], "phase_s": record["phase_s"]}
+            for record in records if record["event"] == "train"]
+
+
+def speeds_of(records):
+    return [record["samples_per_s"] for record in records[LEFT_OUT:]]
+
+
+def measure_model(model, options, folder, known, tell):
+    """Measures what is not known of a model, and adds it to DIR/points.jsonl."""
+    todo = points(model)
+    for number, point in enumerate(todo):
+        if number % BETWEEN_CALIBRATIONS == 0:
+            calibrate(model, number // BETWEEN_CALIBRATIONS, options.data, folder)
+        if point not in known:
+            speed = statistics.median(speeds_of(known[todo[0]])) if todo[0] in known else None
+            known[point] = measure(point, speed, options.seconds, options.data, folder / "run")
+            with open(folder / "points.jsonl", "a") as out:
+                out.write(json.dumps({"point": point, "windows": known[point]}) + "\n")
+        tell()
+    calibrate(model, (len(todo) - 1) // BETWEEN_CALIBRATIONS + 1, options.data, folder)
 
 
 def describe(arguments):
-    command = [TRAINER, "--mode=describe"] + arguments
+    command = [trainer, "--mode=describe"] + arguments
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"failed: {' '.join(command)}\n{done.stderr}")
     return json.loads(done.stdout)["prediction"]
 
 
-def predict(point, data, machine, known):
-    """Returns predicted samples per second. known: predictions so far; one command gives all plans."""
-    model, ranks, threads, batch, plan, overlap = point
-    key = (machine, ranks, threads, batch, overlap)
-    if key not in known:
-        known[key] = describe([f"--ranks={ranks}", f"--ranks_per_host={ranks}", f"--machine={machine}"] +
-                              experiment(model, data, batch) + sets(point))
-    return known[key]["batch_rows"] / known[key]["step_seconds_of_plans"][plan]
+def predict(group, data, folder):
+    """Returns predicted samples per second by plan. group: a point without its plan, and the number of the
+    machine's calibration; one command predicts all plans."""
+    model, ranks, threads, batch, overlap, number = group
+    found = describe([f"--ranks={ranks}", f"--ranks_per_host={ranks}",
+                      f"--machine={machine_of(model, number, folder)}"] + experiment(model, data, batch) +
+                     sets((model, ranks, threads, batch, "AUTO", overlap)))
+    return {plan: found["batch_rows"] / found["step_seconds_of_plans"][plan] for plan in PLANS}
 
 
-def mean(values):
-    return statistics.geometric_mean(values)
+def predict_all(todo, data, folder):
+    """Returns rows (point, predictions by the calibrations before and after it)."""
+    def groups_of(model, number):
+        first = number // BETWEEN_CALIBRATIONS
+        point = points(model)[number]
+        return [(*point[:4], point[5], first), (*point[:4], point[5], first + 1)]
 
-
-def measure_model(model, options, folder, tell):
-    """Returns rows (point, measured, predicted), and by how much the machine's calibrations differ."""
-    todo = points(model, options.points)
-    machines = [calibrate(model, options.data, folder / f"machine_{model}_0")]
-    measured = {point: [] for point in todo}
-    for number in range(PASSES):
-        for point in todo if number % 2 == 0 else reversed(todo):
-            name = "_".join(str(part) for part in point) + f"_{number}"
-            measured[point].append(measure(point, options.data, folder / name))
-            tell()
-        machines.append(calibrate(model, options.data, folder / f"machine_{model}_{number + 1}"))
-    known = {}
-    rows = []
-    for point in todo:
-        predicted = [predict(point, options.data, machine, known) for machine in machines]
-        around = [mean(pair) for pair in zip(predicted, predicted[1:])]
-        rows.append((point, mean(measured[point]), mean(around)))
-        print(*point, f"measured {rows[-1][1]:.0f}, predicted {rows[-1][2]:.0f}", flush=True)
-    alone = [predict(todo[0], options.data, machine, known) for machine in machines]
-    return rows, max(alone) / min(alone) - 1
+    asked = {}
+    for model in dict.fromkeys(point[0] for point in todo):
+        for number, point in enumerate(points(model)):
+            asked[point] = groups_of(model, number)
+    groups = sorted({group for pair in asked.values() for group in pair})
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = dict(zip(groups, pool.map(lambda group: predict(group, data, folder), groups)))
+    return [(point, [found[group][point[4]] for group in asked[point]]) for point in todo]
 
 
 def errors_of(rows):
@@ -153,39 +179,49 @@ def summary(name, rows):
     errors = errors_of(rows)
     worst = rows[errors.index(max(errors))][0]
     return (f"| {name} | {len(rows)} | {statistics.median(errors):.1%} | {max(errors):.1%} | "
-            f"{worst[0]}, {worst[1]} × {worst[2]}, batch {worst[3]}, {worst[4]} |\n")
+            f"{worst[0]}, {worst[1]} × {worst[2]}, batch {worst[3]:,}, {worst[4]} |\n")
 
 
 def plan_choices(rows):
-    """How often the plan that is predicted to be fastest is within 3 % of the fastest measured one."""
+    """How often the plan that is predicted to be fastest is within 3 % of the fastest measured one, the
+    number of cases, and by how much the choice is slower at most."""
     groups = {}
     for point, measured, predicted in rows:
         if point[1] > 1:
             groups.setdefault((point[:4], point[5]), []).append((measured, predicted))
     groups = [group for group in groups.values() if len(group) > 1]
-    good = sum(max(group, key=lambda pair: pair[1])[0] >= 0.97 * max(group)[0] for group in groups)
-    return good, len(groups)
+    shares = [max(group, key=lambda pair: pair[1])[0] / max(group)[0] for group in groups]
+    return sum(share >= 0.97 for share in shares), len(shares), 1 - min(shares, default=1)
 
 
-def measured_part(rows, drift, which):
+def measured_part(rows, drift, spread):
     cores = os.cpu_count()
     within = [row for row in rows if row[0][1] * row[0][2] <= cores]
     beyond = [row for row in rows if row[0][1] * row[0][2] > cores]
-    good, groups = plan_choices(rows)
+    good, groups, worst_choice = plan_choices(rows)
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
-    text = f"""## Measured on one machine
+    text = """## Measured on one machine
 
-    tools/cost_model.py --data=DATA --output_dir=DIR --points={which}
+    tools/cost_model.py --data=DATA --output_dir=DIR
 
 | | points | median error | largest error | where |
 |---|---|---|---|---|
 """
     text += summary(f"ranks × threads ≤ {cores} cores", within) + summary("beyond", beyond)
+    for model in MODELS:
+        text += summary(f"{model}, all", [row for row in rows if row[0][0] == model])
     text += f"""
-The error is |measured / predicted − 1| of samples/s. Measured is the geometric mean of the later halves of {PASSES}
-short runs; predicted is the step of the first batch. The plan that is predicted to be fastest was within 3 % of the
-fastest measured one in {good} of {groups} cases. Calibrations of one model, made while its points were measured, differ
-by up to {drift:.1%} in the step that they predict.
+The error is |measured / predicted − 1| of samples/s. Measured is the median of the last {WINDOWS - LEFT_OUT} of
+{WINDOWS} windows of a short run; their interquartile range is {spread:.1%} of it in the median of the points. Predicted
+is the step of the first batch, the mean by two calibrations, one before {BETWEEN_CALIBRATIONS} points and one after
+them. These two differ by {statistics.median(drift):.1%} in the median, and by {max(drift):.1%} at most.
+
+The plan that is predicted to be fastest was within 3 % of the fastest measured one in {good} of {groups} cases, a case
+being a model with ranks, threads and batch. The worst choice was {worst_choice:.1%} slower than the fastest plan.
+
+All runs have {SHARDS} virtual shards. Left out: several hosts, since virtual hosts on one machine share its cores, and
+the model gives each host cores of its own; larger batches of {", ".join(LARGEST_BATCH)}, whose steps take many seconds;
+and plan PLANNED.
 
 | model | ranks × threads | batch | plan | overlap | measured, samples/s | predicted | error |
 |---|---|---|---|---|---|---|---|
@@ -196,27 +232,40 @@ by up to {drift:.1%} in the step that they predict.
     return text + f"\n({datetime.date.today()}, {cores} vCPU {cpu})\n"
 
 
+def relative_range(values):
+    quartiles = statistics.quantiles(values, n=4)
+    return (quartiles[2] - quartiles[0]) / statistics.median(values)
+
+
 def measure_all(options):
     folder = pathlib.Path(options.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    models = list(MODELS) if options.points == "all" else ["RankElastor", "DCNv2"]
-    runs = PASSES * sum(len(points(model, options.points)) for model in models)
-    begin, done = time.monotonic(), 0
+    models = options.models.split(",") if options.models else list(MODELS)
+    file = folder / "points.jsonl"
+    known = {}
+    for line in file.read_text().splitlines() if file.exists() else []:
+        record = json.loads(line)
+        known[tuple(record["point"])] = record["windows"]
+    todo = [point for model in models for point in points(model)]
+    begin, done, before = time.monotonic(), 0, len(set(todo) & set(known))
 
     def tell():
         nonlocal done
         done += 1
         seconds = time.monotonic() - begin
-        if done % 10 == 0:
-            print(f"{done} of {runs} runs in {seconds / 60:.0f} min; "
-                  f"the others will take {seconds / done * (runs - done) / 60:.0f} min", file=sys.stderr, flush=True)
+        if done % 10 == 0 and done > before:
+            print(f"{done} of {len(todo)} points in {seconds / 60:.0f} min; "
+                  f"the others will take {seconds / (done - before) * (len(todo) - done) / 60:.0f} min",
+                  file=sys.stderr, flush=True)
 
-    rows, drift = [], 0
     for model in models:
-        of_model, differ = measure_model(model, options, folder, tell)
-        rows += of_model
-        drift = max(drift, differ)
-    return measured_part(rows, drift, options.points)
+        measure_model(model, options, folder, known, tell)
+    if options.measure:
+        return None
+    rows, drift = [], []
+    for point, predicted in predict_all(todo, options.data, folder):
+        rows.append((point, statistics.median(speeds_of(known[point])), statistics.geometric_mean(predicted)))
+        drift.append(max(predicted) / min(predicted) - 1)
+    return measured_part(rows, drift, statistics.median(relative_range(speeds_of(known[point])) for point in todo))
 
 
 # MLPerf Training's DLRM-DCNv2: GPUs, the machine's file, GPUs of a host, batch, and published million samples/s.
@@ -269,7 +318,8 @@ def published_part():
 
 MLPerf Training's DLRM-DCNv2 (204 million rows of width 128, 214 ids a row) on hosts of `configs/machines`, products
 and values between layers in bfloat16, under the fastest simple plan that fits into the GPUs. Nothing is fitted to the
-results, which are HugeCTR's.
+results. They are HugeCTR's, from MLCommons' tables "MLPerf Training", benchmark DLRM-DCNv2, as NVIDIA, HPE and Dell
+submitted them; those of GB200 are of round 5.1.
 
 | GPUs | batch | published, M samples/s | predicted | predicted / published | plan |
 |---|---|---|---|---|---|
@@ -286,6 +336,53 @@ results, which are HugeCTR's.
     return text + PUBLISHED_NOTES
 
 
+# What the advice is asked for: the machine's file, further settings, and words for the table.
+ADVISED_MACHINES = [("epyc_100g", "EPYC, cores"), ("h100_node", "H100, GPUs")]
+ADVISED_MODELS = {"RankElastor": "configs/scale.textproto", "RankMixer": "configs/criteo/rank_mixer.textproto"}
+ADVISED_UNITS = [16, 64, 256, 1024]
+ROWS_A_UNIT = 128  # of the batch from which the advice begins
+
+
+def advice_part(folder):
+    text = f"""## Advice for many ranks
+
+    tools/cost_model.py --advice
+
+Mode describe with `--advise` ([costs.md](../use/costs.md#ask-for-advice)) on machines of `configs/machines`, which are
+peaks. Ids are uniform over 80,000 a field. The search begins with one thread a rank and a batch of {ROWS_A_UNIT} rows a
+core or GPU, and tries a quarter to four times as many.
+
+| model | machine | cores or GPUs | ranks × threads | batch | virtual shards | plan | predicted, samples/s | of linear |
+|---|---|---|---|---|---|---|---|---|
+"""
+    cases = [(model, machine, units) for model in ADVISED_MODELS for machine in ADVISED_MACHINES
+             for units in ADVISED_UNITS]
+
+    def advise(case):
+        model, (machine, _), units = case
+        kept = folder / f"advice_{model}_{machine}_{units}.json" if folder else None
+        if kept and kept.exists():
+            return json.loads(kept.read_text())
+        found = describe([f"--machine=configs/machines/{machine}.textproto", f"--ranks={units}", "--advise",
+                         f"--experiment={ADVISED_MODELS[model]}", f"--set=training.batch_size={ROWS_A_UNIT * units}",
+                         f"--set=parallel.virtual_shards={units}", "--set=parallel.threads=1"])["advice"]
+        if kept:
+            kept.write_text(json.dumps(found))
+        return found
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(advise, cases))
+    for (model, (machine, name), units), advice in zip(cases, found):
+        if units == ADVISED_UNITS[0]:
+            linear = advice["samples_per_s"] / units
+        text += (f"| {model} | {name} | {units:,} | {advice['ranks']} × {advice['threads']} | "
+                 f"{advice['batch_size']:,} | {advice['virtual_shards']:,} | {advice['plan']} | "
+                 f"{advice['samples_per_s']:,.0f} | {advice['samples_per_s'] / units / linear:.0%} |\n")
+    return text + f"""
+Linear is the speed of a core or GPU at {ADVISED_UNITS[0]} of them.
+"""
+
+
 def replace_part(page, part):
     """Writes a part of the page, and keeps the others."""
     head = """# Predicted and measured times of a step
@@ -300,16 +397,28 @@ This page is for whoever wants to know how far a prediction ([costs.md](../use/c
 
 
 def main():
+    global trainer
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data")
     parser.add_argument("--output_dir")
-    parser.add_argument("--points", choices=["few", "all"], default="all")
+    parser.add_argument("--seconds", type=float, default=4, help="of a point")
+    parser.add_argument("--models", help="only these, separated by commas")
+    parser.add_argument("--measure", action="store_true", help="measures, and writes no page")
     parser.add_argument("--published", action="store_true")
+    parser.add_argument("--advice", action="store_true")
+    parser.add_argument("--trainer", default=trainer, help="the program")
     parser.add_argument("--page", default="docs/results/cost_model.md")
     options = parser.parse_args()
-    if not options.published and not (options.data and options.output_dir):
-        parser.error("expected --data and --output_dir, or --published")
-    replace_part(pathlib.Path(options.page), published_part() if options.published else measure_all(options))
+    if not options.published and not options.advice and not (options.data and options.output_dir):
+        parser.error("expected --data and --output_dir, or --published, or --advice")
+    trainer = options.trainer
+    folder = pathlib.Path(options.output_dir) if options.output_dir else None
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+    part = published_part() if options.published else (
+        advice_part(folder) if options.advice else measure_all(options))
+    if part:
+        replace_part(pathlib.Path(options.page), part)
 
 
 main()

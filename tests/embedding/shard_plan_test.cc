@@ -122,6 +122,15 @@ TEST(ShardPlan, AutoReplicatesNoTableWithoutALimit) {
   EXPECT_TRUE(plan->replicated(1));
 }
 
+TEST(ShardPlan, TableWisePutsNoTableWithoutALimitOnOneRank) {
+  const TableSpec keys = {.name = "keys", .width = 8, .keyed = true};
+  const TableSpec limited = {.name = "limited", .rows = 100, .width = 8, .keyed = true};
+  const StatusOr<ShardPlan> plan = Make(PlanKind::kTableWise, {keys, limited}, 4);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_NE(plan->Owner(0, 0), plan->Owner(0, 1));
+  EXPECT_EQ(plan->Owner(1, 0), plan->Owner(1, 1));
+}
+
 // Where the budget refuses a table, those beside it stay with it.
 TEST(ShardPlan, TablesBesideAnotherHaveItsPlaces) {
   const std::vector<TableSpec> tables = {

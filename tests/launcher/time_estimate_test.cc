@@ -56,6 +56,21 @@ TEST(TimeEstimateTest, OneSizeGoesWithTheCost) {
   EXPECT_NEAR(*estimate.Seconds(run), 20, 1e-9);
 }
 
+// Own runs go before a prediction, and a prediction before other models' runs.
+TEST(TimeEstimateTest, APredictionStandsInForRunsOfTheModel) {
+  TimeEstimate estimate;
+  PlannedRun run = Of("A", 45'000, 1'000'000);
+  run.predicted_sample_s = 3e-5;
+  EXPECT_NEAR(*estimate.Seconds(run), 30, 1e-9);
+  Summary result;
+  result.samples_per_s = 100'000;
+  result.wall_s = 12;  // 2 s outside of steps
+  estimate.Add(Of("B", 45'000, 1'000'000), result);
+  EXPECT_NEAR(*estimate.Seconds(run), 32, 1e-9);
+  estimate.Add(Of("A", 45'000, 1'000'000), result);
+  EXPECT_NEAR(*estimate.Seconds(run), 12, 1e-9);
+}
+
 TEST(TimeEstimateTest, TheLongestBeginFirst) {
   const std::vector<Work> waiting = {{1, 1}, {4, 1}, {3, 1}, {2, 1}};
   EXPECT_EQ(SecondsOnCores({}, waiting, 2), 5);

@@ -292,5 +292,11 @@ expect_line 2 'holds no sweep; expected one that was begun' "$launcher" --report
 expect_line 2 'holds no sweep; expected one that was begun' "$launcher" --status --output_dir="$new"
 sweep "$new" --dry_run >"$work/log" 2>&1 || fail "--dry_run: $(<"$work/log")"
 [[ $(grep --count -- "--experiment=$new/experiments/" "$work/log") -eq 4 ]] || fail "--dry_run: $(<"$work/log")"
+grep --quiet 'times are not known' "$work/log" || fail "--dry_run: $(<"$work/log")"
+# A machine's file tells times before anything has run.
+echo 'name: "slow" units_per_host: 2 multiply_adds_per_s: 1e5 memory_bytes_per_s: 1e9' >"$work/slow.textproto"
+sweep "$new" --dry_run --set=base.parallel.machine="$work/slow.textproto" >"$work/log" 2>&1 &&
+  grep --quiet 'sweep tiny: 4 runs, 0 done; .* core-hours, .* to do' "$work/log" || fail "times of a machine: $(<"$work/log")"
+expect_line 2 'launcher: parallel.machine: ' sweep "$new" --dry_run --set=base.parallel.machine="$work/nowhere"
 [[ ! -e $new ]] || fail "something was left: $(find "$new")"
 exit "$((failures > 0))"

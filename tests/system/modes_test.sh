@@ -447,11 +447,17 @@ grep --quiet '"warnings": \[\]' prediction.json || fail 'a warning about a machi
   fail 'no warning about another instruction set'
 "${describe[@]}" --ranks=4 --ranks_per_host=4 --scaling --output_dir=scaling | grep --quiet '^      4 ' || fail 'no scaling'
 grep --quiet 'weak scaling' scaling/scaling.svg || fail 'no picture of scaling'
+"${describe[@]}" --ranks=2 --ranks_per_host=2 --advise >advice.json || fail 'no advice'
+for setting in '"advice": {' '"tried": \[' '"threads": 2' '"threads": 1' '"plan": "REPLICATED"'; do
+  grep --quiet "$setting" advice.json || fail "no $setting in the advice: $(<advice.json)"
+done
 expect_line 2 'no other_host; 3 ranks need 3 hosts' "${describe[@]}" --ranks=3 --ranks_per_host=1
 expect_line 2 '16 cannot be spread over 32 ranks' "${describe[@]}" --ranks=32
 expect_line 2 'nowhere: open: No such file' "${describe[@]}" --machine=nowhere
 expect_line 2 'has no field named' "${describe[@]}" --machine=tiny.textproto
 expect_line 2 '--scaling: is of a prediction' "${describe[@]}" --machine= --scaling
+expect_line 2 '--scaling and --advise: expected one of them' "${describe[@]}" --scaling --advise
+expect_line 2 '--advise: is of a prediction' "${describe[@]}" --machine= --advise
 expect_mistake 1 '--machine: only --mode=describe predicts' --machine=machine/machine.textproto
 expect_line 2 "holds 'machine.textproto'" "$trainer" --experiment=tiny.textproto --set=data.path=data --mode=calibrate --output_dir=machine
 
@@ -467,7 +473,7 @@ expect_same 'the kept machine' "$(<other.textproto)" "$(<planned/machine.textpro
 "$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe --ranks=2 "${planned[@]}=other.textproto" |
   grep --quiet '"PLANNED": ' || fail 'PLANNED is not predicted'
 expect_mistake 3 'parallel.machine: empty; expected the file' --set=parallel.plan=PLANNED
-expect_mistake 3 'nowhere: open: No such file' "${planned[@]}=nowhere"
+expect_mistake 3 'parallel.machine: nowhere: open: No such file' "${planned[@]}=nowhere"
 grep --invert-match memory_bytes other.textproto >slow.textproto
 expect_mistake 3 'slow.textproto: memory_bytes_per_s: 0; expected a positive number' "${planned[@]}=slow.textproto"
 

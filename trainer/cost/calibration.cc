@@ -543,8 +543,11 @@ Status MeasureLinks(Communicator* communicator, Machine* machine) {
         communicator->AllToAll(Phase::kSetup, send.data(), receive.data(), sizeof(int64_t)));
     seconds.push_back(SecondsSince(start));
   }
+  // Ranks beyond the units take turns (Simulation::TurnsOnHost).
+  const auto of_host = static_cast<double>(std::ranges::count(hosts, hosts[0]));
+  const double turns = std::max(1.0, of_host / std::max(1, machine->units_per_host()));
   Link* const link = machine->mutable_same_host();
-  link->set_message_s(std::max(0.0, Quartile(std::move(seconds)) - link->latency_s()) /
+  link->set_message_s(std::max(0.0, Quartile(std::move(seconds)) / turns - link->latency_s()) /
                       (communicator->size() - 2));
   return OkStatus();
 }

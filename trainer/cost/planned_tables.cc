@@ -38,7 +38,10 @@ StatusOr<PlannedTables> Choose(const Experiment& experiment, const ResolvedModel
                                const Dataset& dataset, int ranks, int ranks_per_host) {
   PlannedTables planned;
   const std::string& path = experiment.parallel().machine();
-  ELASTOR_ASSIGN_OR_RETURN(planned.machine, ReadFile(path));
+  // A resumed run has the path of its first part.
+  StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return UserError("parallel.machine: " + text.status().message());
+  planned.machine = *std::move(text);
   ELASTOR_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(path));
   Predictor predictor(&experiment, &machine, &model, &dataset.info(), &dataset);
   ELASTOR_ASSIGN_OR_RETURN(

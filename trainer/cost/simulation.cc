@@ -5,7 +5,8 @@
 // A call is complete on a rank when its own messages have left and those of all ranks have come. A
 // message is one latency and its bytes behind the later of sender and receiver. What a rank sends
 // to its host, and to other hosts, shares a link each, and so does what a host sends. No rank
-// leaves a call before all have entered it.
+// leaves a call before all have entered it. Messages within a host are copies that its units make,
+// so ranks beyond the units wait for one another.
 #include "trainer/cost/simulation.h"
 
 #include <algorithm>
@@ -201,16 +202,24 @@ class Simulation {
     return HostOf(a) == HostOf(b) ? machine_.same_host() : machine_.other_host();
   }
 
+  // How many ranks share a unit where all of a host's are in a call. A GPU is its rank's alone.
+  double TurnsOnHost() const {
+    if (machine_.gpus()) return 1;
+    return std::max(1.0, static_cast<double>(job_.ranks_per_host) / machine_.units_per_host());
+  }
+
   // The pairs of Mpi (mpi_communicator.cc): recursive doubling among the ranks below the largest
   // power of two; each rank beyond it gives its values to one of them first, and has the result
   // last.
   std::vector<double> AllReduce(int c) const {
     std::vector<double> at = result_.entered[c];
+    const double turns = TurnsOnHost();
     const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(job_.ranks)));
     const auto arrival = [&](int from, int to) {
       const Link& link = LinkOf(from, to);
-      return std::max(at[from], at[to]) + link.latency_s() + link.message_s() +
-             static_cast<double>(CallAt(c).bytes) / link.bytes_per_s();
+      return std::max(at[from], at[to]) +
+             turns * (link.latency_s() + link.message_s() +
+                      static_cast<double>(CallAt(c).bytes) / link.bytes_per_s());
     };
     for (int r = power; r < job_.ranks; ++r) at[r - power] = arrival(r, r - power);
     for (int bit = 1; bit < power; bit *= 2) {
@@ -253,14 +262,19 @@ class Simulation {
     for (int begin = 0; begin < n; begin += job_.ranks_per_host) {
       const int end = std::min(n, begin + job_.ranks_per_host);
       double out_bytes = 0, in_bytes = 0, out_from = kNever, in_from = kNever;
+      double copies = 0, copies_from = kNever;  // seconds of one unit
       for (int r = begin; r < end; ++r) {
         out_bytes += out[r].host_bytes;
         in_bytes += in[r].host_bytes;
         if (out[r].host_bytes > 0) out_from = std::min(out_from, entered[r]);
         if (in[r].host_bytes > 0) in_from = std::min(in_from, first[r]);
+        copies += (out[r].on_host + in[r].on_host) / 2;
+        copies_from = std::min(copies_from, entered[r]);
       }
+      const double copied =
+          machine_.gpus() ? 0 : copies_from + copies / std::max(1, machine_.units_per_host());
       for (int r = begin; r < end; ++r) {
-        left[r] = std::max(left[r], entered[r] + out[r].seconds());
+        left[r] = std::max({left[r], copied, entered[r] + out[r].seconds()});
         if (in[r].seconds() > 0) {
           left[r] = std::max(left[r], std::max(entered[r], first[r]) + in[r].seconds());
         }

@@ -351,7 +351,10 @@ Status CheckTable(const std::string& path, const TableConfig& table) {
 
 Status CheckPublish(const PublishConfig& publish) {
   const bool by_steps = publish.every_steps() > 0;
-  if (publish.path().empty() != (by_steps || publish.every_minutes() > 0)) return OkStatus();
+  if (publish.path().empty() != (by_steps || publish.every_minutes() > 0)) {
+    if (!publish.path().empty() || publish.rows() == PublishConfig::FLOAT32) return OkStatus();
+    return Mistake("publish.path", "\"\"", "a folder, as publish.rows is set");
+  }
   return publish.path().empty()
              ? Mistake(
                    "publish.path", "\"\"",

@@ -7,6 +7,7 @@
 #include "configs/proto/machine.pb.h"
 #include "core/base/file.h"
 #include "core/process/claimed_folder.h"
+#include "trainer/cost/advice.h"
 #include "trainer/cost/machine.h"
 #include "trainer/cost/prediction.h"
 #include "trainer/data/dataset.h"
@@ -55,9 +56,14 @@ Status RunDescribe(const ModeCall& call, Communicator& communicator) {
     ELASTOR_ASSIGN_OR_RETURN(dataset, Dataset::Open(path));
     info = dataset->info();
   }
+  if (FLAGS_scaling && FLAGS_advise) {
+    return UserError("--scaling and --advise: expected one of them");
+  }
   const std::string& path = FLAGS_machine.empty() ? experiment.parallel().machine() : FLAGS_machine;
-  if ((FLAGS_scaling || FLAGS_ranks_per_host != 0) && path.empty()) {
-    return UserError(StrCat(FLAGS_scaling ? "--scaling" : "--ranks_per_host",
+  if ((FLAGS_scaling || FLAGS_advise || FLAGS_ranks_per_host != 0) && path.empty()) {
+    return UserError(StrCat(FLAGS_scaling  ? "--scaling"
+                            : FLAGS_advise ? "--advise"
+                                           : "--ranks_per_host",
                             ": is of a prediction; expected --machine=FILE or parallel.machine "
                             "beside it"));
   }
@@ -76,11 +82,16 @@ Status RunDescribe(const ModeCall& call, Communicator& communicator) {
   }
   ELASTOR_ASSIGN_OR_RETURN(json["prediction"], PredictionJson(&predictor, experiment, machine, info,
                                                               FLAGS_ranks, FLAGS_ranks_per_host));
+  if (FLAGS_advise) {
+    ELASTOR_ASSIGN_OR_RETURN(json["prediction"]["advice"],
+                             AdviceJson(experiment, machine, model, info, dataset.get(),
+                                        FLAGS_ranks, FLAGS_ranks_per_host));
+  }
   return PrintJson(json, communicator);
 }
 
-constexpr const char* kDescribeFlags[] = {"machine",        "output_dir", "ranks",
-                                          "ranks_per_host", "rows",       "scaling"};
+constexpr const char* kDescribeFlags[] = {"advise",         "machine", "output_dir", "ranks",
+                                          "ranks_per_host", "rows",    "scaling"};
 
 }  // namespace
 

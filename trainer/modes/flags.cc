@@ -58,6 +58,9 @@ DEFINE_int32(ranks_per_host, 0,
              "GPU");
 DEFINE_bool(scaling, false,
             "with --machine: prints strong and weak scaling up to --ranks as a table instead");
+DEFINE_bool(advise, false,
+            "with --machine: also advises threads a rank, batch, virtual shards and a plan for the "
+            "cores or GPUs of --ranks");
 DEFINE_bool(supervise, false,
             "start the ranks, and start them again from the last checkpoint, on the hosts that are "
             "left, when one is lost");

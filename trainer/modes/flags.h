@@ -24,6 +24,7 @@ DECLARE_int32(ranks);
 DECLARE_int32(ranks_per_host);
 DECLARE_string(machine);
 DECLARE_bool(scaling);
+DECLARE_bool(advise);
 DECLARE_bool(supervise);
 DECLARE_string(hosts);
 DECLARE_string(hostfile);

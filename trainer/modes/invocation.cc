@@ -78,6 +78,7 @@ Status CheckModeFlags(const Mode& mode) {
       {"machine", !FLAGS_machine.empty(), "predicts"},
       {"ranks_per_host", FLAGS_ranks_per_host != 0, "predicts"},
       {"scaling", FLAGS_scaling, "predicts"},
+      {"advise", FLAGS_advise, "predicts"},
   };
   const auto takes = [](const Mode& mode, const char* name) {
     return std::ranges::any_of(mode.flags,

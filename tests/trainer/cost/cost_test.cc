@@ -11,6 +11,8 @@
 #include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
+#include "trainer/cost/advice.h"
 #include "trainer/cost/machine.h"
 #include "trainer/cost/prediction.h"
 #include "trainer/cost/simulation.h"
@@ -113,6 +115,21 @@ TEST(SimulationTest, LinksOfARankDoNotWaitForEachOther) {
   job.calls = {{.send = {{0, 20, 10, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}}}};
   for (int r = 0; r < 4; ++r) job.threads.push_back({r, {Call(0)}});
   EXPECT_NEAR(Simulate(SlowMachine(), job).left[0][0], 1, 1e-12);
+}
+
+// Four ranks send ten bytes each, 0.1 s of a unit. One unit takes 0.4 s for them, two units 0.2 s
+// with the latency. Ranks that wait for long notice the end up to 0.1 ms late.
+TEST(SimulationTest, RanksBeyondTheUnitsCopyInTurns) {
+  SimJob job = {.ranks = 4, .ranks_per_host = 4};
+  job.calls = {{.send = {{0, 10, 0, 0}, {10, 0, 0, 0}, {0, 0, 0, 10}, {0, 0, 10, 0}}}};
+  for (int r = 0; r < 4; ++r) job.threads.push_back({r, {Call(0)}});
+  Machine machine = SlowMachine();
+  machine.set_gpus(false);
+  EXPECT_NEAR(Simulate(machine, job).left[0][0], 0.2, 2e-4);
+  machine.set_units_per_host(1);
+  EXPECT_NEAR(Simulate(machine, job).left[0][0], 0.4, 2e-4);
+  machine.set_gpus(true);
+  EXPECT_NEAR(Simulate(machine, job).left[0][0], 0.2, 1e-12);
 }
 
 TEST(SimulationTest, BlocksAreThoseGiven) {
@@ -390,6 +407,37 @@ TEST_F(PredictionTest, TheSearchFindsTheFastestPlacements) {
   model_->tables[0].keyed = true;
   model_->tables[0].rows = 0;
   EXPECT_NE(search().placements[0], Placement::kReplicated);
+}
+
+// Messages of 0.1 s: four threads of one rank, which sends none. Its time goes with the rows, so
+// the smallest batch is enough, and 16 rows a leaf fill their panels.
+TEST_F(PredictionTest, AdvisesThreadsBatchAndShards) {
+  Machine machine = SlowMachine();
+  machine.set_gpus(false);
+  machine.set_units_per_host(4);
+  machine.set_memory_bytes_per_s(1e12);
+  const auto advise = [&] {
+    return AdviceJson(experiment_, machine, *model_, info_, nullptr, /*ranks=*/4, 0).value();
+  };
+  Json advice = advise();
+  EXPECT_EQ(advice["ranks"].get<int>(), 1);
+  EXPECT_EQ(advice["threads"].get<int>(), 4);
+  EXPECT_EQ(advice["batch_size"].get<int>(), 512);
+  EXPECT_EQ(advice["virtual_shards"].get<int>(), 32);
+  // A rank a GPU: messages of 0.1 s want the largest batch that is tried.
+  machine.set_gpus(true);
+  machine.set_multiply_adds_per_s(1e11);
+  advice = advise();
+  EXPECT_EQ(advice["ranks"].get<int>(), 4);
+  EXPECT_EQ(advice["threads"].get<int>(), 1);
+  EXPECT_EQ(advice["batch_size"].get<int>(), 8192);
+  EXPECT_EQ(advice["virtual_shards"].get<int>(), 16);
+  // The advice has the speed of the setting among those tried that it names.
+  int same = 0;
+  for (const Json& tried : advice["tried"]) {
+    same += tried["samples_per_s"] == advice["samples_per_s"] && tried["plan"] == advice["plan"];
+  }
+  EXPECT_EQ(same, 1);
 }
 
 StatusOr<Machine> ReadText(const std::string& text) {

@@ -269,6 +269,7 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"training.monitor.early_stop_patience=-1"},
        "training.monitor.early_stop_patience: -1; expected 0 or more"},
       {{"checkpoint.keep=-1"}, "checkpoint.keep: -1; expected a positive number"},
+      {{"publish.rows=INT8"}, "publish.path: \"\"; expected a folder, as publish.rows is set"},
       {{"spectrum.samples=-1"}, "spectrum.samples: -1; expected a positive number"},
   };
   // Of texts, also those of a list.
