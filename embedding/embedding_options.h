@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "embedding/row_tier.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 
@@ -20,6 +21,8 @@ struct EmbeddingOptions {
   bool track_touched = false;
   // Whether they note which rows steps update (EmbeddingState::unpublished).
   bool track_unpublished = false;
+  // Where rows lie that need not be in memory; null: none. Outlives the tables. On the host alone.
+  RowTier* tier = nullptr;
 };
 
 }  // namespace elastor

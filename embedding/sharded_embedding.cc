@@ -42,6 +42,7 @@ struct ShardedEmbedding<T>::Routing::State {
 
   Stage stage = Stage::kNone;
   Purpose purpose = Purpose::kEvaluate;
+  bool fetched = false;  // by FetchAhead
   IdRoute route;
   GrowBuffer<T*> owned_rows;         // by owned key
   GrowBuffer<T> forgotten;           // rows made for an evaluation only
@@ -218,7 +219,21 @@ Status ShardedEmbedding<T>::RouteIds(const SparseBatch& batch, Routing* routing,
   ELASTOR_RETURN_IF_ERROR(state->route.Route(
       batch, impl_->communicator, threads == RouteThreads::kAll ? impl_->pool : nullptr));
   state->stage = Stage::kRouted;
+  state->fetched = false;
   return OkStatus();
+}
+
+template <typename T>
+void ShardedEmbedding<T>::FetchAhead(Routing* routing) const {
+  auto* state = routing->state_.get();
+  CHECK(state->stage == Stage::kRouted) << "FetchAhead without RouteIds";
+  impl_->tables.FetchAhead(state->route);
+  state->fetched = true;
+}
+
+template <typename T>
+bool ShardedEmbedding<T>::has_tier() const {
+  return impl_->tables.has_tier();
 }
 
 template <typename T>
@@ -227,6 +242,7 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
   const IdRoute& route = state->route;
   CHECK(state->stage == Stage::kRouted) << "Lookup without RouteIds";
   state->purpose = purpose;
+  impl_->tables.BringRows(route, state->fetched);
   T** owned_rows = state->owned_rows.Resize(route.owned_size());
   if (purpose == Purpose::kTrain) {
     impl_->tables.FindOrCreate(route, owned_rows);

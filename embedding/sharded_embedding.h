@@ -72,6 +72,12 @@ class ShardedEmbedding final : public EmbeddingState<T> {
     kTrain,     // rows seen for the first time are initialised and stay
     kEvaluate,  // rows seen for the first time are computed and forgotten; the state never changes
   };
+  // Behind a tier (EmbeddingOptions::tier): begins to bring the rows of the routed batch, which is
+  // the next one to train on, while the present one computes. To be called after the present one's
+  // Lookup and before its Update.
+  void FetchAhead(Routing* routing) const;
+  bool has_tier() const;
+
   // Gathers rows on their owners and sends them to the ranks that asked for them. Rows of this rank
   // are used in place, so the routing serves ReturnRows until the next Update.
   Status Lookup(Purpose purpose, Routing* routing);
