@@ -49,6 +49,8 @@ class OwnedTables final : public TouchedRows<T> {
   // meanwhile, and written; none may be created or removed before the call returns.
   void FetchAhead(const IdRoute& route) const;
   bool has_tier() const { return tier_ != nullptr; }
+  // See RowTier. REQUIRES: has_tier.
+  int64_t TakeExcess() const { return tier_->TakeExcess(); }
 
   // Sets rows[j] to the row of owned key j and creates the rows that do not exist yet.
   void FindOrCreate(const IdRoute& route, T** rows);

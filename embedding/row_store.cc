@@ -341,15 +341,16 @@ void RowStore<T>::ForEachScore(const RowRules& rules, int part, int parts,
                                const std::function<void(int64_t key, uint64_t score)>& fn) const {
   const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
   const Range indexes = {words.begin * kWordBits, words.end * kWordBits};
-  if (rules.policy != RowRules::Policy::kL2) {
-    return ForEachIndex(RowSet::kAll, indexes,
-                        [&](int64_t index) { fn(KeyAt(index), Uses()[index]); });
-  }
-  const auto score = [&](int64_t index) {
-    const auto sum = static_cast<double>(SumOfSquares(RowAt(index), shape_.width));
-    fn(KeyAt(index), std::bit_cast<uint64_t>(sum));
+  const bool by_weights = rules.policy == RowRules::Policy::kL2;
+  const auto visit = [&](int64_t index) {
+    const uint64_t score =
+        by_weights
+            ? std::bit_cast<uint64_t>(static_cast<double>(SumOfSquares(RowAt(index), shape_.width)))
+            : Uses()[index];
+    fn(KeyAt(index), score);
   };
-  ForEachRowIndex(RowSet::kAll, indexes, score, [] {});
+  if (by_weights) return ForEachRowIndex(RowSet::kAll, indexes, visit, [] {});
+  ForEachIndex(RowSet::kAll, indexes, visit);
 }
 
 template <typename T>

@@ -201,7 +201,10 @@ bool RowTier::Pinned(uint8_t state) const {
 void RowTier::Use(std::span<const Page> pages, bool fetched) {
   Wait();
   if (!fetched) Bring(pages);
+  if (2 * batch_pages_ > most_pages_) excess_ = std::max(excess_, batch_pages_ * page_bytes_);
 }
+
+int64_t RowTier::TakeExcess() { return std::exchange(excess_, 0); }
 
 void RowTier::UseNext(std::vector<Page> pages) {
   Wait();
@@ -252,13 +255,7 @@ void RowTier::Bring(std::span<const Page> pages) {
       ++different;
       if ((before & kCountMask) == 0) absent.push_back(page);
     }
-    if (2 * different > most_pages_) {
-      EndWithLine(static_cast<int>(StatusCode::kUser),
-                  StrCat("embedding.tier.memory_bytes: ", options_.memory_bytes,
-                         "; the rows of a batch lie in ", different, " pages of ", page_bytes_,
-                         " bytes; expected room for those of two batches, ",
-                         2 * different * page_bytes_, " or more"));
-    }
+    batch_pages_ = different;
     const auto more = static_cast<int64_t>(absent.size());
     if (const int64_t beyond = resident_ + more - most_pages_; beyond > 0) Evict(beyond);
     resident_ += more;

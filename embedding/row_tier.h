@@ -31,8 +31,8 @@ struct RowTierOptions {
 // A clock with counts decides which pages stay. Pages of the last two batches do not leave. They
 // are written back before they leave. Pages are counted by this class, not by the kernel.
 //
-// A disk that is full or fails ends the process with exit code 3 and one line, and so does, with
-// exit code 2, a batch whose pages take more than half of memory_bytes.
+// A disk that is full or fails ends the process with exit code 3 and one line. A batch whose pages
+// take more than half of memory_bytes is served, and TakeExcess tells of it.
 //
 // Thread-safety: Write, Fetch and Drop of regions may run together and beside everything else. One
 // thread at a time calls Use and UseNext.
@@ -53,6 +53,10 @@ class RowTier {
   void Use(std::span<const Page> pages, bool fetched);
   // Begins to bring the pages of the batch that follows, on a thread of its own.
   void UseNext(std::vector<Page> pages);
+
+  // Returns the bytes of the pages of the largest batch that took more than half of memory_bytes,
+  // since the last call; 0 if none did. A batch that UseNext began counts when Use is told of it.
+  int64_t TakeExcess();
 
   // Reads those of the pages that are not in memory, for a visit that does not count as a use, and
   // returns them. The visitor gives them to Drop.
@@ -100,6 +104,9 @@ class RowTier {
   std::atomic<int64_t> resident_ = 0;  // pages
   std::atomic<int64_t> file_bytes_ = 0;
   std::atomic<uint8_t> stamp_ = 0;  // of the last batch that began
+
+  int64_t batch_pages_ = 0;  // of the last batch that began
+  int64_t excess_ = 0;       // bytes
 
   std::mutex mutex_;  // guards the clock
   size_t hand_ = 0;   // the next piece that the clock looks at

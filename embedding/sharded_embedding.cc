@@ -332,6 +332,10 @@ std::vector<int64_t> ShardedEmbedding<T>::CountKeyedRows() const {
     counts.insert(counts.end(), {impl_->tables.LiveRows(keyed.table), met.keys, met.created,
                                  met.occurrences, met.unadmitted});
   }
+  if (impl_->tables.has_tier()) {
+    const int64_t excess = impl_->tables.TakeExcess();
+    counts.insert(counts.end(), {excess > 0 ? 1 : 0, excess});
+  }
   return counts;
 }
 
@@ -368,6 +372,11 @@ Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> su
       return refuse("step " + std::to_string(step) + " needs " + std::to_string(keyed.rows) +
                     "; raise capacity, or set an eviction and on_full: EVICT");
     }
+  }
+  if (impl_->tables.has_tier() && sums[0] > 0) {
+    return UserError("embedding.tier.memory_bytes: too few at step " + std::to_string(step) +
+                     "; the rows of a batch lie in pages of " + std::to_string(sums[1] / sums[0]) +
+                     " bytes on a rank; expected twice that or more");
   }
   // Counts of keys that were never admitted.
   for (int t = 0; t < static_cast<int>(impl_->layout.tables()); ++t) {
