@@ -326,7 +326,7 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
   }
   if (!options_.trains || experiment_.checkpoint().disabled()) return;
   // A share that turns out larger than this is not copied.
-  const int64_t staging = experiment_.checkpoint().staging_bytes();
+  const int64_t staging = StagingBytes(experiment_);
   if (stored_all <= staging) {
     AddSize(stored, &memory->surely[static_cast<int>(MemoryPart::kCheckpoint)]);
     AddSize(stored_most - stored, &memory->unsure_rows);
