@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "embedding/row_tier.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 #include "embedding/wire_format.h"
@@ -22,6 +23,8 @@ struct EmbeddingOptions {
   // Whether they note which rows steps update (EmbeddingState::unpublished).
   bool track_unpublished = false;
   WireFormats wire = {};  // kFloat32 on a device, and for numbers of double precision
+  // Where rows lie that need not be in memory; null: none. Outlives the tables. On the host alone.
+  RowTier* tier = nullptr;
 };
 
 }  // namespace elastor

@@ -18,11 +18,12 @@ constexpr uint64_t kFirstEntries = 8;
 
 }  // namespace
 
-KeySlots::KeySlots(StoredPartitions partitions, int64_t slots, std::string what)
+KeySlots::KeySlots(StoredPartitions partitions, int64_t slots, std::string what, int64_t run)
     : partitions_(std::move(partitions)),
       numbers_(partitions_.index().numbers),
       slots_(std::min<int64_t>(slots, kNone)),
       what_(std::move(what)),
+      run_(run),
       keys_(slots_ * static_cast<int64_t>(sizeof(int64_t)), what_) {
   Clear();
 }
@@ -85,9 +86,12 @@ uint32_t KeySlots::Insert(int64_t key) {
     slot = free.back();
     free.pop_back();
   } else {
-    const int64_t next = next_++;
-    if (next >= slots_) EndForMemory(static_cast<uint64_t>(next) * sizeof(Entry), what_);
+    const int64_t next = next_.fetch_add(run_);
+    if (next + run_ > slots_) EndForMemory(static_cast<uint64_t>(next) * sizeof(Entry), what_);
     slot = static_cast<uint32_t>(next);
+    for (int64_t other = next + run_ - 1; other > next; --other) {
+      free.push_back(static_cast<uint32_t>(other));
+    }
   }
   Put(&table, key, slot);
   ++table.size;

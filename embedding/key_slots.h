@@ -34,8 +34,9 @@ class KeySlots {
   static constexpr uint32_t kNone = 0xffffffff;
 
   // slots: the most slots that there may be; the process ends with the line of a lack of memory,
-  // naming `what`, when a key needs one more.
-  KeySlots(StoredPartitions partitions, int64_t slots, std::string what);
+  // naming `what`, when a key needs one more. run: slots side by side that a partition takes at
+  // once.
+  KeySlots(StoredPartitions partitions, int64_t slots, std::string what, int64_t run = 1);
 
   // Sets slots[i] to the slot of keys[i], or to kNone. Keys and entries are fetched ahead.
   void Find(std::span<const int64_t> keys, uint32_t* slots) const;
@@ -124,6 +125,7 @@ class KeySlots {
   const int32_t* numbers_;  // by partition; null when all are here
   const int64_t slots_;
   const std::string what_;
+  const int64_t run_;
   ZeroPages keys_;  // by slot
   std::atomic<int64_t> next_ = 0;
   std::vector<Table> tables_;  // by number

@@ -33,6 +33,7 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
       plan_(plan),
       rank_(rank),
       pool_(pool),
+      tier_(options.tier),
       track_touched_(options.track_touched),
       track_unpublished_(options.track_unpublished),
       unpublished_(this) {
@@ -47,7 +48,8 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
         layout->table(t), Slots(t), plan->PartitionsOnRank(static_cast<int>(t), rank),
         typename RowStore<T>::Initial{options.seed, InitialSlot()},
         track_touched_ ? RowStore<T>::NewRows::kTouched : RowStore<T>::NewRows::kUntouched,
-        notes_published(t) ? RowStore<T>::Published::kNoted : RowStore<T>::Published::kUnknown);
+        notes_published(t) ? RowStore<T>::Published::kNoted : RowStore<T>::Published::kUnknown,
+        tier_);
     if (dense()) CreateAllRows(t);
   }
   met_.resize(stores_.size());
@@ -153,6 +155,27 @@ void OwnedTables<T>::ForUntouchedRows(const IdRoute& route, const Work& work) {
 }
 
 // ---- Rows
+
+template <typename T>
+std::vector<RowTier::Page> OwnedTables<T>::PagesOf(const IdRoute& route) const {
+  std::vector<RowTier::Page> pages;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    const Range owned = route.OwnedOfTable(t);
+    stores_[t].AddPages({route.owned_keys() + owned.begin, route.owned_keys() + owned.end}, &pages);
+  }
+  return pages;
+}
+
+template <typename T>
+void OwnedTables<T>::BringRows(const IdRoute& route, bool fetched) const {
+  if (tier_ == nullptr) return;
+  tier_->Use(fetched ? std::vector<RowTier::Page>() : PagesOf(route), fetched);
+}
+
+template <typename T>
+void OwnedTables<T>::FetchAhead(const IdRoute& route) const {
+  if (tier_ != nullptr) tier_->UseNext(PagesOf(route));
+}
 
 template <typename T>
 void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {

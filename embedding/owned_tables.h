@@ -19,6 +19,7 @@
 #include "embedding/grow_buffer.h"
 #include "embedding/id_route.h"
 #include "embedding/row_store.h"
+#include "embedding/row_tier.h"
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
@@ -41,6 +42,16 @@ class OwnedTables final : public TouchedRows<T> {
   // track_touched and track_unpublished are false.
   OwnedTables(const EmbeddingLayout* layout, const EmbeddingOptions& options, const ShardPlan* plan,
               int rank, ThreadPool* pool);
+
+  // Behind a tier: sees to it that the pages of the owned keys' rows are in memory. fetched: they
+  // were fetched ahead.
+  void BringRows(const IdRoute& route, bool fetched) const;
+  // Behind a tier: begins to bring them for the next batch, on a thread. Rows may be read
+  // meanwhile, and written; none may be created or removed before the call returns.
+  void FetchAhead(const IdRoute& route) const;
+  bool has_tier() const { return tier_ != nullptr; }
+  // See RowTier. REQUIRES: has_tier.
+  int64_t TakeExcess() const { return tier_->TakeExcess(); }
 
   // Sets rows[j] to the row of owned key j and creates the rows that do not exist yet.
   void FindOrCreate(const IdRoute& route, T** rows);
@@ -167,6 +178,8 @@ class OwnedTables final : public TouchedRows<T> {
   bool HasPrimaryOf(int64_t table, int64_t partition) const {
     return plan_->PrimaryRank(static_cast<int>(table), partition) == rank_;
   }
+  // Returns the pages of the owned keys' rows that are on the disk.
+  std::vector<RowTier::Page> PagesOf(const IdRoute& route) const;
   bool keyed(int64_t table) const { return layout_->table(table).keyed; }
   // Whether publications have the table's rows, and it notes which.
   bool notes_published(int64_t table) const {
@@ -238,6 +251,7 @@ class OwnedTables final : public TouchedRows<T> {
   const ShardPlan* plan_;
   int rank_;
   ThreadPool* pool_;
+  RowTier* tier_;
   bool track_touched_;
   bool track_unpublished_;
   bool has_keyed_ = false;

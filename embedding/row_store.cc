@@ -21,7 +21,10 @@ constexpr int64_t kWordBits = 64;
 constexpr int64_t kWordBytes = 8;
 constexpr int64_t kBlock = 1024;  // rows of a visit
 // Rows whose bits share a page of memory.
-constexpr int64_t kGroup = int64_t{4096} * 8;
+constexpr int64_t kPage = 4096;
+constexpr int64_t kGroup = kPage * 8;
+// Bytes of rows that a visit reads ahead from a tier.
+constexpr int64_t kReadAhead = int64_t{1} << 20;
 
 uint64_t* Words(const ZeroPages& bits) { return static_cast<uint64_t*>(bits.data()); }
 
@@ -43,14 +46,17 @@ void AssignBit(const ZeroPages& bits, int64_t index, bool value) {
 
 int64_t BitBytes(int64_t rows) { return (rows + kWordBits - 1) / kWordBits * kWordBytes; }
 
-// The rows of a keyed table that the host's memory may hold.
-int64_t MostRows(int64_t row_bytes) {
+// The rows of a keyed table that the host's memory, and the disk of a tier, may hold. row_bytes: of
+// memory beside the rows themselves, which take file_bytes.
+int64_t MostRows(int64_t row_bytes, int64_t file_bytes, const RowTier* tier) {
   const HostMemory host = ReadHostMemory();
   // Every table takes this address space.
   constexpr int64_t kTables = 64;
   const int64_t bytes =
       std::min({host.bytes, host.group_bytes, host.address_space_bytes / kTables});
-  return std::clamp<int64_t>(bytes / row_bytes, 1, KeySlots::kNone - 1);
+  int64_t rows = bytes / (row_bytes + (tier == nullptr ? file_bytes : 0));
+  if (tier != nullptr) rows = std::min(rows, tier->free_bytes() / file_bytes);
+  return std::clamp<int64_t>(rows, 1, KeySlots::kNone - 1);
 }
 
 // Returns the inverse of an odd number modulo 2^64: Newton's iteration doubles the bits each time,
@@ -70,7 +76,7 @@ T UseElement(uint64_t use, int64_t i) {
 
 template <typename T>
 RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
-                      const Initial& initial, NewRows new_rows, Published published)
+                      const Initial& initial, NewRows new_rows, Published published, RowTier* tier)
     : shape_{table.width, slots},
       stddev_(table.init_stddev),
       random_key_(MakeRandomKey(initial.seed, RandomPurpose::kRowInit, HashName(table.name))),
@@ -84,16 +90,25 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
       stride_shift_(std::countr_zero(static_cast<uint64_t>(stride_))),
       stride_inverse_(InverseOf(static_cast<uint64_t>(stride_) >> stride_shift_)) {
   CHECK(table.keyed || !notes_published_) << table.name << ": no row of an array leaves";
+  if (tier != nullptr && table.looked_up()) tier_ = tier;
   if (table.keyed) {
-    rows_ = MostRows(RowBytes(shape_, sizeof(T)) + record_bytes() + kWordBytes +
-                     (keeps_use_ ? kWordBytes : 0));
+    rows_ =
+        MostRows(record_bytes() + kWordBytes + (keeps_use_ ? kWordBytes : 0), row_bytes(), tier_);
+    // Rows of a partition share pages of a file, so that a visit by partitions reads a page once.
+    const int64_t run = tier_ == nullptr ? 1 : std::max<int64_t>(kPage / row_bytes(), 1);
     slots_ = std::make_unique<KeySlots>(partitions_, rows_,
-                                        "keys of embedding table '" + table.name + "'");
+                                        "keys of embedding table '" + table.name + "'", run);
   } else {
     for (const int64_t p : partitions_.partitions()) rows_ += keys_.RowsIn(p);
   }
-  pages_ = ZeroPages(SizeProduct({rows_, RowBytes(shape_, sizeof(T))}),
-                     "rows of embedding table '" + table.name + "'");
+  const std::string what = "rows of embedding table '" + table.name + "'";
+  if (tier_ != nullptr) {
+    region_ = tier_->MakeRegion(SizeProduct({rows_, row_bytes()}), what);
+    first_row_ = reinterpret_cast<T*>(region_->data());
+  } else {
+    pages_ = ZeroPages(SizeProduct({rows_, row_bytes()}), what);
+    first_row_ = static_cast<T*>(pages_.data());
+  }
   present_ = ZeroPages(BitBytes(rows_), table.name);
   touched_ = ZeroPages(BitBytes(rows_), table.name);
   unpublished_ = ZeroPages(BitBytes(rows_), table.name);
@@ -147,6 +162,7 @@ void RowStore<T>::FindOrCreate(std::span<const int64_t> keys, T** rows) {
     if (TestBit(present_, index)) {
       __builtin_prefetch(rows[i]);
     } else {
+      WillWrite(index);
       MakeInitial(keys[i], rows[i]);
       MarkCreated(index);
     }
@@ -175,6 +191,26 @@ void RowStore<T>::Find(std::span<const int64_t> keys, T** rows) const {
 }
 
 template <typename T>
+void RowStore<T>::AddPages(std::span<const int64_t> keys, std::vector<RowTier::Page>* pages) const {
+  if (region_ == nullptr) return;
+  const auto add = [&](int64_t index) {
+    region_->AddPages(index * row_bytes(), row_bytes(), pages);
+  };
+  if (slots_ == nullptr) {
+    for (const int64_t key : keys) add(IndexOf(key));
+    return;
+  }
+  std::array<uint32_t, kBlock> slots;
+  for (size_t begin = 0; begin < keys.size(); begin += kBlock) {
+    const size_t count = std::min<size_t>(kBlock, keys.size() - begin);
+    slots_->Find(keys.subspan(begin, count), slots.data());
+    for (size_t i = 0; i < count; ++i) {
+      if (slots[i] != KeySlots::kNone) add(slots[i]);
+    }
+  }
+}
+
+template <typename T>
 void RowStore<T>::MakeInitial(int64_t key, T* row) const {
   FillNormal(random_key_, static_cast<uint64_t>(key), stddev_, shape_.width, row);
   std::fill_n(row + shape_.width, shape_.slots, initial_slot_);
@@ -186,10 +222,13 @@ T* RowStore<T>::Claim(int64_t key, bool* created) {
     const std::lock_guard lock(slots_->mutex(slots_->NumberOf(key)));
     const uint32_t slot = slots_->Find(key);
     *created = slot == KeySlots::kNone;
-    return *created ? NewRow(key) : RowAt(slot);
+    if (*created) return NewRow(key);
+    WillWrite(slot);
+    return RowAt(slot);
   }
   const int64_t index = IndexOf(key);
   *created = !TestBit(present_, index);
+  WillWrite(index);
   if (*created) MarkCreated(index);
   return RowAt(index);
 }
@@ -212,6 +251,7 @@ void RowStore<T>::Clear() {
 template <typename T>
 T* RowStore<T>::NewRow(int64_t key) {
   const uint32_t slot = slots_->Insert(key);
+  WillWrite(slot);
   MarkCreated(slot);
   if (Records() != nullptr) {
     KeySlots::Gone& gone = slots_->gone(slots_->NumberOf(key));
@@ -312,13 +352,17 @@ template <typename T>
 void RowStore<T>::ForEachScore(const RowRules& rules, int part, int parts,
                                const std::function<void(int64_t key, uint64_t score)>& fn) const {
   const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
-  ForEachIndex(RowSet::kAll, {words.begin * kWordBits, words.end * kWordBits}, [&](int64_t index) {
+  const Range indexes = {words.begin * kWordBits, words.end * kWordBits};
+  const bool by_weights = rules.policy == RowRules::Policy::kL2;
+  const auto visit = [&](int64_t index) {
     const uint64_t score =
-        rules.policy == RowRules::Policy::kL2
+        by_weights
             ? std::bit_cast<uint64_t>(static_cast<double>(SumOfSquares(RowAt(index), shape_.width)))
             : Uses()[index];
     fn(KeyAt(index), score);
-  });
+  };
+  if (by_weights) return ForEachRowIndex(RowSet::kAll, indexes, visit, [] {});
+  ForEachIndex(RowSet::kAll, indexes, visit);
 }
 
 template <typename T>
@@ -495,6 +539,36 @@ void RowStore<T>::ForEachBit(RowSet set, const Range& indexes, const Fn& fn) con
 }
 
 template <typename T>
+template <typename ForEach, typename Fn, typename Done>
+void RowStore<T>::WithPages(const ForEach& for_each, const Fn& fn, const Done& done) const {
+  if (region_ == nullptr) return for_each(fn);
+  std::vector<RowTier::Page> pages;
+  for_each([&](int64_t index, const auto&...) {
+    region_->AddPages(index * row_bytes(), row_bytes(), &pages);
+  });
+  const std::vector<RowTier::Page> read = tier_->Fetch(std::move(pages));
+  for_each(fn);
+  done();
+  tier_->Drop(read);
+}
+
+template <typename T>
+template <typename Fn, typename Done>
+void RowStore<T>::ForEachRowIndex(RowSet set, const Range& indexes, const Fn& fn,
+                                  const Done& done) const {
+  // Rows whose pages are read at once.
+  const int64_t rows = region_ == nullptr
+                           ? kGroup
+                           : std::clamp<int64_t>(kReadAhead / row_bytes(), kWordBits, kGroup);
+  ForEachGroup(indexes, [&](const Range& group) {
+    for (int64_t begin = group.begin; begin < group.end; begin += rows) {
+      const Range part = {begin, std::min(begin + rows, group.end)};
+      WithPages([&](const auto& visit) { ForEachBit(set, part, visit); }, fn, done);
+    }
+  });
+}
+
+template <typename T>
 class RowStore<T>::Block {
  public:
   using Fn = std::function<void(std::span<const int64_t> keys, T* const* rows)>;
@@ -534,8 +608,9 @@ void RowStore<T>::ForEachBlock(
     const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
   Block block(*this, fn);
   const Range words = PartOf(part, parts, BitBytes(extent()) / kWordBytes);
-  ForEachIndex(set, {words.begin * kWordBits, words.end * kWordBits},
-               [&](int64_t index) { block.Add(KeyAt(index), index); });
+  ForEachRowIndex(
+      set, {words.begin * kWordBits, words.end * kWordBits},
+      [&](int64_t index) { block.Add(KeyAt(index), index); }, [&] { block.Flush(); });
   block.Flush();
 }
 
@@ -572,33 +647,46 @@ void RowStore<T>::ForEachOfPartitions(
   Block block(*this, fn);
   if (slots_ != nullptr) {
     std::vector<std::pair<uint64_t, uint32_t>> entries;
-    for (int64_t n = numbers.begin; n < numbers.end; ++n) {
+    const auto visit = [&] {
+      WithPages(
+          [&](const auto& fn) {
+            for (const auto& [key, slot] : entries) fn(slot, static_cast<int64_t>(key));
+          },
+          [&](int64_t slot, int64_t key) { block.Add(key, slot); }, [&] { block.Flush(); });
       entries.clear();
+    };
+    for (int64_t n = numbers.begin; n < numbers.end; ++n) {
+      const auto begin = static_cast<int64_t>(entries.size());
       slots_->ForEachOf(n, [&](int64_t key, uint32_t slot) {
         if (WordOf(set, slot / kWordBits) >> (slot % kWordBits) & 1)
           entries.emplace_back(key, slot);
       });
-      std::sort(entries.begin(), entries.end());
-      for (const auto& [key, slot] : entries) block.Add(static_cast<int64_t>(key), slot);
+      std::sort(entries.begin() + begin, entries.end());
+      if (std::ssize(entries) * row_bytes() >= kReadAhead) visit();
     }
+    visit();
     return block.Flush();
   }
   ForEachGroup({0, rows_}, [&](const Range& group) {
-    for (int64_t quotient = group.begin / count; quotient * count < group.end; ++quotient) {
-      const int64_t first = quotient * count;
-      const Range indexes = {std::max(first + numbers.begin, group.begin),
-                             std::min(first + numbers.end, group.end)};
-      ForEachBit(set, indexes, [&](int64_t index) {
-        block.Add(row_index.KeyOf(quotient, index - first), index);
-      });
-    }
+    const auto for_each = [&](const auto& visit) {
+      for (int64_t quotient = group.begin / count; quotient * count < group.end; ++quotient) {
+        const int64_t first = quotient * count;
+        const Range indexes = {std::max(first + numbers.begin, group.begin),
+                               std::min(first + numbers.end, group.end)};
+        ForEachBit(set, indexes,
+                   [&](int64_t index) { visit(index, row_index.KeyOf(quotient, index - first)); });
+      }
+    };
+    WithPages(
+        for_each, [&](int64_t index, int64_t key) { block.Add(key, index); },
+        [&] { block.Flush(); });
   });
   block.Flush();
 }
 
 template <typename T>
 int64_t RowStore<T>::memory_bytes() const {
-  const int64_t row = stride_ * static_cast<int64_t>(sizeof(T)) + record_bytes();
+  const int64_t row = row_bytes() + record_bytes();
   if (slots_ == nullptr) return rows_ * row;
   return extent() * (row + (keeps_use_ ? kWordBytes : 0)) + slots_->memory_bytes();
 }

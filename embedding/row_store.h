@@ -15,6 +15,7 @@
 #include "embedding/key_space.h"
 #include "embedding/row_index.h"
 #include "embedding/row_rules.h"
+#include "embedding/row_tier.h"
 #include "embedding/table.h"
 #include "embedding/zero_pages.h"
 
@@ -49,6 +50,9 @@ inline int64_t RowBytes(const RowShape& shape, int64_t element_bytes) {
 // time of every call, visits included, follows the rows that exist, not those that there is room
 // for.
 //
+// Behind a tier (row_tier.h) the rows themselves lie in a file; keys, marks, uses and records stay
+// in memory. Visits read the file ahead and leave the memory of the tier to the batches.
+//
 // Rows of a keyed table may be removed, and may have a use (TableSpec::keeps_use). Visits then hand
 // out copies of rows with kUseElements more elements. The keys of rows that were removed are *gone*
 // until marks of touched rows are cleared, if the removed row had a record. A store that notes
@@ -82,7 +86,7 @@ class RowStore {
   // partitions: the partitions that this rank stores, ascending.
   RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t> partitions,
            const Initial& initial, NewRows new_rows = NewRows::kUntouched,
-           Published published = Published::kUnknown);
+           Published published = Published::kUnknown, RowTier* tier = nullptr);
 
   // Sets rows[i] to the row of keys[i] and creates rows that do not exist yet.
   void FindOrCreate(std::span<const int64_t> keys, T** rows);
@@ -99,6 +103,8 @@ class RowStore {
   }
   // Returns whether the row is one of this store's.
   bool Holds(const T* row) const { return row >= RowAt(0) && row < RowAt(rows_); }
+  // Behind a tier: appends the pages of the rows of these keys, those that are on the disk.
+  void AddPages(std::span<const int64_t> keys, std::vector<RowTier::Page>* pages) const;
   // Writes the initial values of a row (weights and slots) to `row` without creating it.
   void MakeInitial(int64_t key, T* row) const;
   // Returns the row of a key for the caller to fill in. If *created is true, its values are
@@ -199,7 +205,20 @@ class RowStore {
   // Does the same, and skips groups without rows.
   template <typename Fn>
   void ForEachIndex(RowSet set, const Range& indexes, const Fn& fn) const;
-  T* RowAt(int64_t index) const { return static_cast<T*>(pages_.data()) + index * stride_; }
+  // Does the same for a visit that reads rows; done is called behind the last of some rows, before
+  // their pages leave memory.
+  template <typename Fn, typename Done>
+  void ForEachRowIndex(RowSet set, const Range& indexes, const Fn& fn, const Done& done) const;
+  // Calls for_each(fn) and done. Behind a tier the pages of the rows are read before, whose indexes
+  // for_each gives to a function as its first argument.
+  template <typename ForEach, typename Fn, typename Done>
+  void WithPages(const ForEach& for_each, const Fn& fn, const Done& done) const;
+  int64_t row_bytes() const { return stride_ * static_cast<int64_t>(sizeof(T)); }
+  // To be called before a row is written outside a batch, or first.
+  void WillWrite(int64_t index) {
+    if (region_ != nullptr) region_->Write(index * row_bytes(), row_bytes());
+  }
+  T* RowAt(int64_t index) const { return first_row_ + index * stride_; }
 
   // Constant after construction.
   RowShape shape_;
@@ -216,7 +235,10 @@ class RowStore {
   int stride_shift_;
   uint64_t stride_inverse_;  // of its odd part, modulo 2^64
 
-  ZeroPages pages_;
+  ZeroPages pages_;          // the rows, unless there is a tier
+  RowTier* tier_ = nullptr;  // null if the rows are in memory
+  RowTier::Region* region_ = nullptr;
+  T* first_row_ = nullptr;
   ZeroPages present_;                // one bit a row
   ZeroPages touched_;                // one bit a row; set only for existing rows
   ZeroPages unpublished_;            // likewise

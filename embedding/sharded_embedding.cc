@@ -38,6 +38,7 @@ struct ShardedEmbedding<T>::Routing::State {
 
   Stage stage = Stage::kNone;
   Purpose purpose = Purpose::kEvaluate;
+  bool fetched = false;  // by FetchAhead
   IdRoute route;
   GrowBuffer<T*> owned_rows;         // by owned key
   GrowBuffer<T> forgotten;           // rows made for an evaluation only
@@ -295,7 +296,21 @@ Status ShardedEmbedding<T>::RouteIds(const SparseBatch& batch, Routing* routing,
   ELASTOR_RETURN_IF_ERROR(state->route.Route(
       batch, impl_->communicator, threads == RouteThreads::kAll ? impl_->pool : nullptr));
   state->stage = Stage::kRouted;
+  state->fetched = false;
   return OkStatus();
+}
+
+template <typename T>
+void ShardedEmbedding<T>::FetchAhead(Routing* routing) const {
+  auto* state = routing->state_.get();
+  CHECK(state->stage == Stage::kRouted) << "FetchAhead without RouteIds";
+  impl_->tables.FetchAhead(state->route);
+  state->fetched = true;
+}
+
+template <typename T>
+bool ShardedEmbedding<T>::has_tier() const {
+  return impl_->tables.has_tier();
 }
 
 template <typename T>
@@ -304,6 +319,7 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
   const IdRoute& route = state->route;
   CHECK(state->stage == Stage::kRouted) << "Lookup without RouteIds";
   state->purpose = purpose;
+  impl_->tables.BringRows(route, state->fetched);
   T** owned_rows = state->owned_rows.Resize(route.owned_size());
   if (purpose == Purpose::kTrain) {
     impl_->tables.FindOrCreate(route, owned_rows);
@@ -393,6 +409,10 @@ std::vector<int64_t> ShardedEmbedding<T>::CountKeyedRows() const {
     counts.insert(counts.end(), {impl_->tables.LiveRows(keyed.table), met.keys, met.created,
                                  met.occurrences, met.unadmitted});
   }
+  if (impl_->tables.has_tier()) {
+    const int64_t excess = impl_->tables.TakeExcess();
+    counts.insert(counts.end(), {excess > 0 ? 1 : 0, excess});
+  }
   return counts;
 }
 
@@ -429,6 +449,11 @@ Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> su
       return refuse("step " + std::to_string(step) + " needs " + std::to_string(keyed.rows) +
                     "; raise capacity, or set an eviction and on_full: EVICT");
     }
+  }
+  if (impl_->tables.has_tier() && sums[0] > 0) {
+    return UserError("embedding.tier.memory_bytes: too few at step " + std::to_string(step) +
+                     "; the rows of a batch lie in pages of " + std::to_string(sums[1] / sums[0]) +
+                     " bytes on a rank; expected twice that or more");
   }
   // Counts of keys that were never admitted.
   for (int t = 0; t < static_cast<int>(impl_->layout.tables()); ++t) {

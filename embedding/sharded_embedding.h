@@ -72,6 +72,12 @@ class ShardedEmbedding final : public EmbeddingState<T> {
     kTrain,     // rows seen for the first time are initialised and stay
     kEvaluate,  // rows seen for the first time are computed and forgotten; the state never changes
   };
+  // Behind a tier (EmbeddingOptions::tier): begins to bring the rows of the routed batch, which is
+  // the next one to train on, while the present one computes. To be called after the present one's
+  // Lookup and before its Update.
+  void FetchAhead(Routing* routing) const;
+  bool has_tier() const;
+
   // Gathers rows on their owners and sends them to the ranks that asked for them. Rows of this rank
   // are used in place, so the routing serves ReturnRows until the next Update.
   Status Lookup(Purpose purpose, Routing* routing);
@@ -100,12 +106,13 @@ class ShardedEmbedding final : public EmbeddingState<T> {
 
   // Returns, for every keyed table after Lookup(kTrain), kKeyedTableCounts numbers of this rank:
   // rows, keys of the batch that have one, rows that the lookup created, and with admission the
-  // batch's occurrences, all and those of keys without a row. The caller adds them up over the
-  // ranks for ApplyRules.
+  // batch's occurrences, all and those of keys without a row. Behind a tier two numbers more:
+  // whether a batch has taken too much of its memory, and the bytes. The caller adds them up over
+  // the ranks for ApplyRules.
   std::vector<int64_t> CountKeyedRows() const;
   // Removes, after Update of the same step, the rows that the tables' rules say. Collective. sums:
   // CountKeyedRows over all ranks. User error, on all ranks, when a table is full or too small for
-  // the batch.
+  // the batch, or the memory of a tier too small.
   Status ApplyRules(int64_t step, std::span<const int64_t> sums);
 
   // Marks the rows of the routed ids as unpublished, as Update does. REQUIRES: track_unpublished.

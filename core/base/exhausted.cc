@@ -45,11 +45,11 @@ class Line {
     }
   }
 
-  [[noreturn]] void PrintAndExit() {
+  [[noreturn]] void PrintAndExit(int exit_code = kMachineExitCode) {
     text_[size_++] = '\n';
     const ssize_t written = write(STDERR_FILENO, text_, size_);
     static_cast<void>(written);  // there is nobody left to tell
-    _exit(kMachineExitCode);
+    _exit(exit_code);
   }
 
  private:
@@ -116,6 +116,14 @@ void EndForMemory(uint64_t bytes, std::string_view purpose) {
              available * 1024);
   }
   line.PrintAndExit();
+}
+
+void EndWithLine(int exit_code, std::string_view text) {
+  SpeakAlone();
+  Line line;
+  line.AddSpeaker();
+  line.Add("%.*s", static_cast<int>(text.size()), text.data());
+  line.PrintAndExit(exit_code);
 }
 
 void RaiseStackLimit() {

@@ -41,6 +41,10 @@ void ThrowWhenExhausted();
 // Ends the process because thread `number` (from 1) of `asked` could not be started. error: errno.
 [[noreturn]] void EndForThreads(int64_t number, int64_t asked, const char* purpose, int error);
 
+// Ends the process with a line on stderr, which begins as those above do. For threads that nobody
+// waits for, and where the other ranks cannot be told.
+[[noreturn]] void EndWithLine(int exit_code, std::string_view text);
+
 // Sees to it that the main thread may have a stack of 8 MiB, where a limit (`ulimit -s`) is lower
 // and may be raised. Ends the process if it may not have 1 MiB. To be called first in main.
 void RaiseStackLimit();

@@ -21,6 +21,7 @@
 #include "core/base/thread_pool.h"
 #include "embedding/key_slots.h"
 #include "embedding/key_space.h"
+#include "embedding/row_tier.h"
 #include "embedding/sharded_embedding.h"
 #include "gflags/gflags.h"
 
@@ -37,13 +38,19 @@ DEFINE_int64(batches, 48, "batches measured for each optimizer");
 DEFINE_int64(different_batches, 16, "batches in memory, taken in turn");
 DEFINE_int32(threads, 1, "computing threads");
 DEFINE_bool(keyed, false, "tables find their rows by 64-bit keys; also times the finding alone");
+DEFINE_bool(fill, false, "first makes all rows, the frequent ones first; times are wall time");
+DEFINE_bool(sorted, false, "ids of a table are in the order of their frequency");
+DEFINE_string(tier_path, "", "folder in which rows lie; empty: they are in memory");
+DEFINE_int64(tier_bytes, 0, "bytes of these rows in memory");
+DEFINE_double(dense_us, 0, "microseconds a sample that a step computes beside");
 
 namespace elastor {
 namespace {
 
 double Microseconds() {
   timespec now;
-  clock_gettime(FLAGS_threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  const bool alone = FLAGS_threads == 1 && !FLAGS_fill;
+  clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
 }
 
@@ -72,8 +79,36 @@ class Times {
   std::map<std::string, std::vector<double>> times_;
 };
 
+// Keeps this thread busy, as a model would.
+void Compute(double us_a_sample) {
+  timespec now;
+  const auto cpu = [&] {
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
+  };
+  const double end = cpu() + us_a_sample * static_cast<double>(FLAGS_batch_size);
+  while (cpu() < end) continue;
+}
+
 // As a hash would spread them.
 int64_t KeyOf(int64_t id) { return static_cast<int64_t>(MixKey(id + 1) * 0x9e3779b97f4a7c15); }
+
+int64_t IdOf(int64_t id) {
+  // Ids of equal frequency lie anywhere in a table: 30,011 is prime.
+  const int64_t spread = FLAGS_sorted ? id : id * 30'011 % FLAGS_rows;
+  return FLAGS_keyed ? KeyOf(spread) : spread;
+}
+
+void EndBatch(SparseBatch* batch) {
+  if (FLAGS_pooling != 1) {
+    for (int64_t bag = 0; bag <= batch->rows * batch->fields; ++bag) {
+      batch->offsets.push_back(bag * FLAGS_pooling);
+    }
+  }
+  for (int64_t leaf = 0; leaf <= FLAGS_leaves; ++leaf) {
+    batch->leaf_offsets.push_back(leaf * batch->rows / FLAGS_leaves);
+  }
+}
 
 SparseBatch MakeBatch(const std::vector<double>& cumulative, uint64_t stream) {
   SparseBatch batch;
@@ -83,22 +118,25 @@ SparseBatch MakeBatch(const std::vector<double>& cumulative, uint64_t stream) {
     const uint32_t word = Philox(stream, {static_cast<uint32_t>(i), 0, 0, 0})[0];
     const double u = UniformFromBits(word) * cumulative.back();
     const auto id = std::upper_bound(cumulative.begin(), cumulative.end(), u) - cumulative.begin();
-    // Ids of equal frequency lie anywhere in a table: 30,011 is prime.
-    const int64_t spread = id * 30'011 % FLAGS_rows;
-    batch.ids.push_back(FLAGS_keyed ? KeyOf(spread) : spread);
+    batch.ids.push_back(IdOf(id));
   }
-  if (FLAGS_pooling != 1) {
-    for (int64_t bag = 0; bag <= batch.rows * batch.fields; ++bag) {
-      batch.offsets.push_back(bag * FLAGS_pooling);
-    }
-  }
-  for (int64_t leaf = 0; leaf <= FLAGS_leaves; ++leaf) {
-    batch.leaf_offsets.push_back(leaf * batch.rows / FLAGS_leaves);
-  }
+  EndBatch(&batch);
   return batch;
 }
 
-ShardedEmbedding<float>::Options MakeOptions(OptimizerKind kind) {
+// Ids [first, first + batch_size) of every table.
+SparseBatch MakeFilling(int64_t first) {
+  SparseBatch batch;
+  batch.rows = FLAGS_batch_size;
+  batch.fields = FLAGS_tables;
+  for (int64_t i = 0; i < batch.rows * batch.fields * FLAGS_pooling; ++i) {
+    const int64_t row = i / (batch.fields * FLAGS_pooling);
+    batch.ids.push_back(IdOf(std::min(first + row, FLAGS_rows - 1)));
+  }
+  EndBatch(&batch);
+  return batch;
+}
+ShardedEmbedding<float>::Options MakeOptions(OptimizerKind kind, RowTier* tier) {
   ShardedEmbedding<float>::Options options;
   for (int64_t f = 0; f < FLAGS_tables; ++f) {
     options.tables.push_back({std::to_string(f), FLAGS_rows, FLAGS_width, 1e-4});
@@ -108,19 +146,27 @@ ShardedEmbedding<float>::Options MakeOptions(OptimizerKind kind) {
   options.optimizer.rule.kind = kind;
   options.optimizer.l2 = FLAGS_l2;
   options.leaves = FLAGS_leaves;
+  options.tier = tier;
   return options;
 }
 
 void Run(const std::string& name, OptimizerKind kind, const std::vector<SparseBatch>& data) {
   using Embedding = ShardedEmbedding<float>;
-  const Embedding::Options options = MakeOptions(kind);
+  std::unique_ptr<RowTier> tier;
+  if (!FLAGS_tier_path.empty()) {
+    auto opened = RowTier::Open({FLAGS_tier_path, FLAGS_tier_bytes});
+    CHECK(opened.ok()) << opened.status().message();
+    tier = std::move(opened).value();
+  }
+  const Embedding::Options options = MakeOptions(kind, tier.get());
   const std::vector<int64_t> bytes(options.tables.size(), 1);
   StatusOr<ShardPlan> plan = ShardPlan::Make(PlanKind::kRowWise, options.tables, bytes, 1, 0);
   CHECK(plan.ok()) << plan.status().message();
   const auto communicator = MakeSelfCommunicator();
   ThreadPool pool(FLAGS_threads);
   Embedding embedding(options, &*plan, communicator.get(), &pool);
-  const auto routing = embedding.MakeRouting();
+  auto routing = embedding.MakeRouting();
+  auto next = embedding.MakeRouting();
   const int64_t features = embedding.output_features();
   // A thread's activations of one leaf, as in a training step.
   const int64_t leaf_rows = (FLAGS_batch_size + FLAGS_leaves - 1) / FLAGS_leaves;
@@ -129,38 +175,55 @@ void Run(const std::string& name, OptimizerKind kind, const std::vector<SparseBa
   Times times;
   int64_t step = 0;
   // The first pass makes most rows; it is not measured.
+  const auto train = [&](const SparseBatch& batch, const SparseBatch& then, Times* times) {
+    times->Measure("2_lookup", [&] {
+      CHECK(embedding.Lookup(Embedding::Purpose::kTrain, routing.get()).ok());
+    });
+    times->Measure("1_unique", [&] {
+      CHECK(embedding.RouteIds(then, next.get()).ok());
+      if (embedding.has_tier()) embedding.FetchAhead(next.get());
+    });
+    const auto for_leaves = [&](const auto& work) {
+      pool.ParallelFor(FLAGS_leaves, 1, [&](int thread, int64_t first, int64_t last) {
+        for (int64_t leaf = first; leaf < last; ++leaf) {
+          const int64_t begin = batch.leaf_offsets[leaf];
+          const int64_t rows = batch.leaf_offsets[leaf + 1] - begin;
+          work(begin, Panels<float>{memory.data() + thread * leaf_elements, rows, features,
+                                    PanelStride(features)});
+        }
+      });
+    };
+    times->Measure("3_expand", [&] {
+      for_leaves([&](int64_t row, Panels<float> e) { embedding.ReturnRows(*routing, row, e); });
+    });
+    times->Measure("4_take", [&] {
+      for_leaves(
+          [&](int64_t row, Panels<float> e) { embedding.TakeGradients(row, e, routing.get()); });
+    });
+    if (FLAGS_dense_us > 0) times->Measure("4_dense", [] { Compute(FLAGS_dense_us); });
+    ExactSum norm, weights;
+    times->Measure("5_combine", [&] {
+      CHECK(embedding.RouteGradients(batch.rows, routing.get(), &norm, &weights).ok());
+    });
+    times->Measure("6_update", [&] { embedding.Update(1, 1e-3, ++step, routing.get()); });
+    std::swap(routing, next);
+  };
   const auto pass = [&](int64_t batches, Times* times) {
+    CHECK(embedding.RouteIds(data[0], routing.get()).ok());
     for (int64_t b = 0; b < batches; ++b) {
-      const SparseBatch& batch = data[b % data.size()];
-      times->Measure("1_unique", [&] { CHECK(embedding.RouteIds(batch, routing.get()).ok()); });
-      times->Measure("2_lookup", [&] {
-        CHECK(embedding.Lookup(Embedding::Purpose::kTrain, routing.get()).ok());
-      });
-      const auto for_leaves = [&](const auto& work) {
-        pool.ParallelFor(FLAGS_leaves, 1, [&](int thread, int64_t first, int64_t last) {
-          for (int64_t leaf = first; leaf < last; ++leaf) {
-            const int64_t begin = batch.leaf_offsets[leaf];
-            const int64_t rows = batch.leaf_offsets[leaf + 1] - begin;
-            work(begin, Panels<float>{memory.data() + thread * leaf_elements, rows, features,
-                                      PanelStride(features)});
-          }
-        });
-      };
-      times->Measure("3_expand", [&] {
-        for_leaves([&](int64_t row, Panels<float> e) { embedding.ReturnRows(*routing, row, e); });
-      });
-      times->Measure("4_take", [&] {
-        for_leaves(
-            [&](int64_t row, Panels<float> e) { embedding.TakeGradients(row, e, routing.get()); });
-      });
-      ExactSum norm, weights;
-      times->Measure("5_combine", [&] {
-        CHECK(embedding.RouteGradients(batch.rows, routing.get(), &norm, &weights).ok());
-      });
-      times->Measure("6_update", [&] { embedding.Update(1, 1e-3, ++step, routing.get()); });
+      train(data[b % data.size()], data[(b + 1) % data.size()], times);
     }
   };
   Times warm_up;
+  if (FLAGS_fill) {
+    SparseBatch batch = MakeFilling(0);
+    CHECK(embedding.RouteIds(batch, routing.get()).ok());
+    for (int64_t first = 0; first < FLAGS_rows; first += FLAGS_batch_size) {
+      SparseBatch then = MakeFilling(first + FLAGS_batch_size);
+      train(batch, then, &warm_up);
+      batch = std::move(then);
+    }
+  }
   pass(static_cast<int64_t>(data.size()), &warm_up);
   pass(FLAGS_batches, &times);
   times.Print(name);

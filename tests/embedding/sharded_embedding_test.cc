@@ -21,6 +21,7 @@
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "embedding/admission.h"
+#include "embedding/row_tier.h"
 #include "embedding/wire_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -1025,6 +1026,127 @@ TEST(RowRulesTest, DecayedCountsAreSumsOfWeights) {
   EXPECT_EQ(late, UseAfter(rules, 0, 1, int64_t{1} << 40));
   EXPECT_EQ(UseAfter(rules, late, 1000, 5), late);
   EXPECT_GT(UseAfter(rules, late, 1, int64_t{1} << 62), late);
+}
+
+// Rows behind a tier: what 24 batches of few rows of large tables leave, and the most that was in
+// memory.
+struct TierOutcome {
+  Digest digest;  // of pooled rows, the state, and rows by partitions
+  int64_t most_resident = 0;
+  int64_t least_files = std::numeric_limits<int64_t>::max();  // of the ranks, in bytes
+};
+
+// memory_bytes: of the tier; 0: there is none.
+TierOutcome RunTier(int ranks, PlanKind kind, bool keyed, int64_t memory_bytes) {
+  constexpr int64_t kRows = 24;
+  const std::vector<TableSpec> tables = {{"a", 100'000, 20, 0.1, keyed},
+                                         {"b", 200'000, 5, 0.1, keyed}};
+  const std::vector<FieldSpec> fields = {{"a", 0, Pooling::kSum}, {"b", 1, Pooling::kSum}};
+  const SparseOptimizerOptions optimizer = Optimizer(OptimizerKind::kLazyAdam, 0.01);
+  StatusOr<ShardPlan> plan = ShardPlan::Make(kind, tables, {{240, 60}}, ranks, 0);
+  CHECK(plan.ok());
+  auto communicators = MakeThreadCommunicators(ranks, {});
+  std::mutex mutex;
+  TierOutcome outcome;
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      std::unique_ptr<RowTier> tier;
+      if (memory_bytes > 0) {
+        auto opened = RowTier::Open({testing::TempDir(), memory_bytes});
+        CHECK(opened.ok()) << opened.status().message();
+        tier = std::move(opened).value();
+      }
+      ThreadPool pool(1 + ranks % 2);
+      ShardedEmbedding<float> embedding({.tables = tables,
+                                         .fields = fields,
+                                         .optimizer = optimizer,
+                                         .seed = kSeed,
+                                         .leaves = 8,
+                                         .tier = tier.get()},
+                                        &*plan, communicators[r].get(), &pool);
+      auto routing = embedding.MakeRouting();
+      auto next = embedding.MakeRouting();
+      const auto route = [&](int step, auto* routing) {
+        const GlobalBatch batch = MakeBatch(tables, fields, kRows, step % 9, Bags::kMultiHot);
+        CHECK(embedding.RouteIds(RankBatch(batch, 2, r, ranks, 8), routing).ok());
+        return RankBatch(batch, 2, r, ranks, 8).rows;
+      };
+      Digest digest;
+      const uint64_t name = Digest::NameSeed("pooled");
+      int64_t most = 0;
+      int64_t rows = route(0, routing.get());
+      for (int step = 0; step < 24; ++step) {
+        const bool train = step % 5 != 3;
+        CHECK(embedding
+                  .Lookup(train ? ShardedEmbedding<float>::Purpose::kTrain
+                                : ShardedEmbedding<float>::Purpose::kEvaluate,
+                          routing.get())
+                  .ok());
+        const int64_t next_rows = route(step + 1, next.get());
+        if (embedding.has_tier() && step % 2 == 0) embedding.FetchAhead(next.get());
+        const int64_t features = embedding.output_features();
+        std::vector<float> memory(PanelElements(rows, features));
+        const Panels<float> panels{memory.data(), rows, features, PanelStride(features)};
+        if (rows > 0) embedding.ReturnRows(*routing, 0, panels);
+        for (int64_t i = 0; i < rows * features; ++i) {
+          const float value = panels.At(i / features, i % features);
+          const auto key = static_cast<uint64_t>(
+              (step * kRows + RowsOfLeaf(LeavesOfRank(r, ranks, 8).begin, 8, kRows).begin) *
+                  features +
+              i);
+          digest.Merge(Digest::OfRecord(name, key, &value, sizeof(value)));
+        }
+        if (train) {
+          if (rows > 0) embedding.TakeGradients(0, panels, routing.get());
+          ExactSum norm, weights;
+          CHECK(embedding.RouteGradients(kRows, routing.get(), &norm, &weights).ok());
+          embedding.Update(kScale, kLearningRate, step + 1, routing.get());
+        }
+        std::swap(routing, next);
+        rows = next_rows;
+        if (tier != nullptr) most = std::max(most, tier->resident_bytes());
+      }
+      embedding.AddToDigest(&digest);
+      for (int t = 0; t < 2; ++t) {
+        for (int64_t begin = 0; begin < kPartitions; begin += 512) {
+          embedding.ForEachRowOf(
+              t, {begin, begin + 512},
+              [&](std::span<const int64_t> keys, const float* const* rows) {
+                for (size_t i = 0; i < keys.size(); ++i) {
+                  const size_t bytes = 3 * tables[t].width * sizeof(float);
+                  digest.Merge(Digest::OfRecord(t, static_cast<uint64_t>(keys[i]), rows[i], bytes));
+                }
+              });
+        }
+      }
+      const std::lock_guard lock(mutex);
+      outcome.digest.Merge(digest);
+      outcome.most_resident = std::max(outcome.most_resident, most);
+      if (tier != nullptr) outcome.least_files = std::min(outcome.least_files, tier->file_bytes());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcome;
+}
+
+TEST(RowTierTest, RowsInFilesHaveTheBitsOfRowsInMemory) {
+  constexpr int64_t kMemory = int64_t{720} << 10;
+  if (const auto tier = RowTier::Open({testing::TempDir(), kMemory}); !tier.ok()) {
+    GTEST_SKIP() << tier.status().message();
+  }
+  for (const bool keyed : {false, true}) {
+    const std::string expected = RunTier(1, PlanKind::kRowWise, keyed, 0).digest.Hex();
+    for (const auto& [ranks, plan] :
+         {std::pair{1, PlanKind::kRowWise}, std::pair{3, PlanKind::kReplicated},
+          std::pair{4, PlanKind::kRowWise}}) {
+      const TierOutcome outcome = RunTier(ranks, plan, keyed, kMemory);
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, keyed " << keyed);
+      EXPECT_EQ(outcome.digest.Hex(), expected);
+      EXPECT_LE(outcome.most_resident, kMemory);
+      EXPECT_GE(outcome.least_files * ranks, 2 * kMemory);
+    }
+  }
 }
 
 TEST(ShardedEmbedding, ModelWithoutCategoricalFields) {

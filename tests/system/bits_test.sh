@@ -46,6 +46,21 @@ for ranks in 3 4 16; do
   same_numbers "$ranks" $plan=TABLE_WISE
   same_numbers "$ranks" $plan=REPLICATED --set=parallel.overlap=true
 done
+# Nor do rows in files.
+if [[ $(stat --file-system --format=%T "$work") == tmpfs ]]; then
+  echo 'skipped: rows in files; the folder of tests lies in memory'
+else
+  sed 's/ids_per_field: 300/ids_per_field: 20000/' "$work/schema.textproto" >"$work/wide_schema.textproto"
+  "$prepare" --schema="$work/wide_schema.textproto" --output_dir="$work/wide" >/dev/null || exit 1
+  for ranks in 1 3 4; do
+    run=$work/wide$ranks
+    files=(--set=embedding.tier.path="$work" --set=embedding.tier.memory_bytes=800000)
+    [[ $ranks -ne 1 ]] || files=()
+    on_ranks $ranks "$trainer" --experiment="$work/tiny.textproto" --set=data.path="$work/wide" --output_dir="$run" \
+      --set=training.batch_size=24 "${files[@]}" >"$work/log" 2>&1 || fail "rows in files: $(cat "$work/log")"
+    diff <(numbers_of "$work/wide1") <(numbers_of "$run") >/dev/null || fail "$ranks ranks, rows in files: other numbers"
+  done
+fi
 # Nor does it matter how many rows are evaluated at a time.
 same_numbers 3 --set=training.eval_batch_size=19
 

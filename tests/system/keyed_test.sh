@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tables without a vocabulary whose rows come, leave and return: a run that is killed between deltas, at any step, goes
-# on with other ranks, plans, threads and instruction sets, and has the bits of one that nothing disturbed.
+# on with other ranks, plans, threads and instruction sets, and has the bits of one that nothing disturbed. Nor do rows
+# in files change a bit.
 # Arguments: the trainer, prepare.
 set -uo pipefail
 
@@ -83,5 +84,43 @@ for policy in time lfu; do
   ELASTOR_ISA=${isas[0]} must_train 2 $policy $policy-killed --resume $plan=TABLE_WISE --set=parallel.threads=2
   same $policy-killed $policy
 done
+
+# A batch's rows are in some 90 pages, all rows in some 1000.
+files=(--set=embedding.tier.path="$work" --set=embedding.tier.memory_bytes=1000000)
+if [[ $(stat --file-system --format=%T "$work") == tmpfs ]]; then
+  echo 'skipped: rows in files; the folder of tests lies in memory'
+else
+  must_train 1 lfu files-lfu "${files[@]}"
+  # Lines of checkpoints come when their files are written.
+  diff <(numbers_of "$work/lfu" | sort) <(numbers_of "$work/files-lfu" | sort) >/dev/null ||
+    fail 'rows in files: other numbers'
+  # In files, then in memory; and the other way round.
+  must_train 3 time files3 "${files[@]}" --set=training.max_steps=90 --set=parallel.overlap=true
+  must_train 1 time files3 --resume
+  must_train 2 time files4 --set=training.max_steps=40
+  must_train 4 time files4 --resume "${files[@]}" $plan=REPLICATED
+  same files3 time
+  same files4 time
+  [[ -z $(find "$work" -maxdepth 1 -name 'rows-*') ]] || fail 'rows in files: files are left'
+fi
+
+# mistake CODE LINE ARGUMENT...
+mistake() {
+  expect_line "$1" "$2" "$trainer" --experiment="$work/time.textproto" --output_dir="$work/mistake" "${@:3}"
+  rm -rf "$work/mistake"
+}
+tier=--set=embedding.tier
+mistake 2 'embedding.tier.path: ""; expected a folder on a local disk' $tier.memory_bytes=1000000
+mistake 2 'embedding.tier.memory_bytes: 0; expected bytes of rows in memory' $tier.path="$work"
+mistake 2 'embedding.tier.memory_bytes: -1' $tier.path="$work" $tier.memory_bytes=-1
+mistake 2 "embedding.tier.path: $work/none: No such file or directory; expected a folder" \
+  $tier.path="$work/none" $tier.memory_bytes=1000000
+mistake 2 "embedding.tier.path: $work/time.textproto: not a folder" \
+  $tier.path="$work/time.textproto" $tier.memory_bytes=1000000
+mistake 2 'embedding.tier.path: /dev/shm: its files lie in memory' $tier.path=/dev/shm $tier.memory_bytes=1000000
+mistake 2 "DENSE_ADAM" $tier.path="$work" $tier.memory_bytes=1000000 --set=optimizer.sparse=DENSE_ADAM
+[[ $(stat --file-system --format=%T "$work") == tmpfs ]] ||
+  mistake 2 'embedding.tier.memory_bytes: too few at step 2; the rows of a batch lie in pages of' \
+    $tier.path="$work" $tier.memory_bytes=40000
 expect_other_digest 'another policy' "$work/time" "$work/lfu"
 exit "$((failures > 0))"

@@ -312,6 +312,9 @@ Experiment WithAbsolutePaths(Experiment experiment) {
     if (!path->empty() && !error) *path = absolute.string();
   };
   if (experiment.has_data()) make_absolute(experiment.mutable_data()->mutable_path());
+  if (experiment.embedding().has_tier()) {
+    make_absolute(experiment.mutable_embedding()->mutable_tier()->mutable_path());
+  }
   if (experiment.has_publish()) make_absolute(experiment.mutable_publish()->mutable_path());
   if (!experiment.parallel().machine().empty()) {
     make_absolute(experiment.mutable_parallel()->mutable_machine());

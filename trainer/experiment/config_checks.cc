@@ -363,6 +363,19 @@ Status CheckPublish(const PublishConfig& publish) {
                        "steps between two publications, or publish.every_minutes");
 }
 
+Status CheckTier(const TierConfig& tier, const OptimizerConfig& optimizer) {
+  if (tier.path().empty() != (tier.memory_bytes() == 0)) {
+    return tier.path().empty()
+               ? Mistake("embedding.tier.path", "\"\"",
+                         "a folder on a local disk, as embedding.tier.memory_bytes is set")
+               : Mistake("embedding.tier.memory_bytes", "0",
+                         "bytes of rows in memory, as embedding.tier.path is set");
+  }
+  if (tier.path().empty() || optimizer.sparse() != OptimizerConfig::DENSE_ADAM) return OkStatus();
+  return Mistake("embedding.tier.path", tier.path(),
+                 "none, as optimizer.sparse: DENSE_ADAM needs every row at every step");
+}
+
 }  // namespace
 
 Status ValidateExperiment(const Experiment& experiment) {
@@ -372,6 +385,7 @@ Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckSizes("embedding.", experiment.embedding()));
   ELASTOR_RETURN_IF_ERROR(CheckDeltas(experiment.checkpoint(), experiment.optimizer()));
   ELASTOR_RETURN_IF_ERROR(CheckPublish(experiment.publish()));
+  ELASTOR_RETURN_IF_ERROR(CheckTier(experiment.embedding().tier(), experiment.optimizer()));
   for (int i = 0; i < experiment.embedding().tables_size(); ++i) {
     ELASTOR_RETURN_IF_ERROR(
         CheckTable(StrCat("embedding.tables ", i + 1), experiment.embedding().tables(i)));

@@ -84,6 +84,10 @@ Json Memory(const MemoryPlan& plan, const ShardPlan& shards) {
     json["surely_touched"][MemoryPartKey(static_cast<MemoryPart>(part))] = fullest.surely[part];
   }
   json["most_bytes_on_fullest_rank"] = most;
+  if (fullest.most_files > 0) {
+    json["surely_written_file_bytes_on_fullest_rank"] = fullest.files;
+    json["most_file_bytes_on_fullest_rank"] = fullest.most_files;
+  }
   return json;
 }
 

@@ -326,6 +326,12 @@ bool WritesDeltas(const CheckpointConfig& config) {
   return !config.disabled() && (config.delta_every_steps() > 0 || config.delta_every_minutes() > 0);
 }
 
+int64_t StagingBytes(const Experiment& experiment) {
+  const TierConfig& tier = experiment.embedding().tier();
+  const int64_t bytes = experiment.checkpoint().staging_bytes();
+  return tier.path().empty() ? bytes : std::min(bytes, tier.memory_bytes());
+}
+
 RowFormat PublishedRows(const PublishConfig& publish) {
   switch (publish.rows()) {
     case PublishConfig_Rows_INT8:

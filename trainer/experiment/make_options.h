@@ -50,6 +50,8 @@ std::vector<FieldSpec> MakeFields(const Experiment& experiment, const DatasetInf
 
 // Returns whether the experiment asks for delta checkpoints.
 bool WritesDeltas(const CheckpointConfig& config);
+// Returns the bytes of a rank's state that may be copied in memory for a checkpoint.
+int64_t StagingBytes(const Experiment& experiment);
 // Returns how publications have the weights of embedding rows.
 RowFormat PublishedRows(const PublishConfig& publish);
 // Returns whether a run on the CPU publishes deltas, not only bases.

@@ -105,6 +105,8 @@ Experiment ForInference(Experiment experiment) {
   experiment.mutable_optimizer()->set_sparse(OptimizerConfig::SPARSE_SGD);
   experiment.mutable_checkpoint()->set_disabled(true);
   experiment.clear_publish();
+  // A model's folder may be on another host than the disk that it was trained with.
+  experiment.mutable_embedding()->clear_tier();
   if (const int32_t iterations = experiment.evaluation().iterations(); iterations > 0) {
     SetIterations(iterations, experiment.mutable_model());
   }
@@ -257,6 +259,8 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
                            : int64_t{0};
   int64_t surely = 0, all = 0;
   int64_t most = 0;  // a row, and its kept record, that is alone on its page takes the page
+  const TierConfig& tier = experiment_.embedding().tier();
+  int64_t in_files = 0, most_in_files = 0;  // behind a tier: rows without what is beside them
   int64_t stored = 0, stored_most = 0, stored_all = 0;  // in a checkpoint, by this rank
   for (int t = 0; t < static_cast<int>(tables_.size()); ++t) {
     const Rows rows = RowsOf(t, shards, rank);
@@ -267,11 +271,19 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
                         (tables_[t].keyed ? kKeyBytes : 0);
     AddSize(SizeProduct({rows.all, row + kept}), &all);
     AddSize(BitBytes(rows.all), &all);
-    AddSize(SizeProduct({rows.surely, row + kept}), &surely);
+    const bool in_file = !tier.path().empty() && tables_[t].looked_up();
+    const int64_t beside = in_file ? row - RowBytes(shape, kElement) : row;  // in memory
+    AddSize(SizeProduct({rows.surely, beside + kept}), &surely);
     if (rows.surely == rows.all) AddSize(BitBytes(rows.all), &surely);
-    AddSize(
-        std::min(SizeProduct({rows.all, row}), SizeProduct({rows.most, std::max(row, kPageBytes)})),
-        &most);
+    const auto most_of = [&rows](int64_t bytes) {
+      return std::min(SizeProduct({rows.all, bytes}),
+                      SizeProduct({rows.most, std::max(bytes, kPageBytes)}));
+    };
+    if (beside > 0) AddSize(most_of(beside), &most);
+    if (in_file) {
+      AddSize(SizeProduct({rows.surely, row - beside}), &in_files);
+      AddSize(most_of(row - beside), &most_in_files);
+    }
     AddSize(std::min(SizeProduct({rows.all, kept}), SizeProduct({rows.most, kPageBytes})), &most);
     const int64_t copies = shards.replicated(t) ? shards.ranks() : 1;
     const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + elements * kElement;
@@ -279,6 +291,10 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
     AddSize(SizeProduct({rows.most / copies, record}), &stored_most);
     AddSize(SizeProduct({rows.all / copies, record}), &stored_all);
   }
+  memory->files = in_files;
+  memory->most_files = most_in_files;
+  AddSize(std::min(in_files, tier.memory_bytes()), &surely);
+  AddSize(std::min(most_in_files, tier.memory_bytes()), &most);
   if (!options_.trains) {
     const int64_t row = std::max(tables_.empty() ? 0 : tables_[0].width * kElement, kPageBytes);
     most = std::min(most, SizeProduct({options_.model_rows.end / shards.ranks() + 1, row}));
@@ -311,7 +327,7 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
   }
   if (!options_.trains || experiment_.checkpoint().disabled()) return;
   // A share that turns out larger than this is not copied.
-  const int64_t staging = experiment_.checkpoint().staging_bytes();
+  const int64_t staging = StagingBytes(experiment_);
   if (stored_all <= staging) {
     AddSize(stored, &memory->surely[static_cast<int>(MemoryPart::kCheckpoint)]);
     AddSize(stored_most - stored, &memory->unsure_rows);

@@ -43,6 +43,9 @@ struct RankMemory {
       0;  // further bytes in kTableRows and kCheckpoint if all possible rows occur
   int64_t address_space = 0;  // address space that is reserved, touched or not
   int64_t device = 0;         // memory on its GPU: rows and dense state
+  // Bytes of rows in files (embedding.tier), surely and at most. Those in memory are in kTableRows.
+  int64_t files = 0;
+  int64_t most_files = 0;
 
   int64_t operator[](MemoryPart part) const { return surely[static_cast<int>(part)]; }
   int64_t sure() const;

@@ -1,9 +1,11 @@
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "core/base/exhausted.h"
 #include "core/base/text.h"
 #include "core/kernels/cpu/isa.h"
+#include "embedding/row_tier.h"
 #include "embedding/sharded_embedding.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/run/backend.h"
@@ -14,9 +16,11 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const BackendOptions& options)
-      : embedding_(MakeEmbeddingOptions(options.experiment, *options.data), options.plan,
-                   options.communicator, options.pool),
+  // tier: of the tables; null if there is none.
+  CpuBackend(const BackendOptions& options, std::unique_ptr<RowTier> tier)
+      : tier_(std::move(tier)),
+        embedding_(OptionsOf(options, tier_.get()), options.plan, options.communicator,
+                   options.pool),
         step_(MakeTrainStepOptions(options.experiment, *options.data), options.graph, &embedding_,
               options.communicator, options.pool) {}
 
@@ -27,6 +31,13 @@ class CpuBackend final : public Backend {
   PhaseRecord device_record(Phase, Work) override { return {}; }
 
  private:
+  static EmbeddingOptions OptionsOf(const BackendOptions& options, RowTier* tier) {
+    EmbeddingOptions embedding = MakeEmbeddingOptions(options.experiment, *options.data);
+    embedding.tier = tier;
+    return embedding;
+  }
+
+  const std::unique_ptr<RowTier> tier_;
   ShardedEmbedding<float> embedding_;
   TrainStep<float> step_;
 };
@@ -62,8 +73,15 @@ StatusOr<std::unique_ptr<Backend>> MakeCpuBackend(const BackendOptions& options)
     return UserError(
         "parallel.reproducible: false is a choice on GPUs (--device=cuda); expected true");
   }
+  std::unique_ptr<RowTier> tier;
+  if (const TierConfig& config = experiment.embedding().tier(); !config.path().empty()) {
+    StatusOr<std::unique_ptr<RowTier>> opened =
+        RowTier::Open({.path = config.path(), .memory_bytes = config.memory_bytes()});
+    ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*options.communicator, opened.status()));
+    tier = std::move(opened).value();
+  }
   const MemoryPurpose purpose("dense weights, gradients and optimizer slots");
-  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options));
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(options, std::move(tier)));
 }
 
 }  // namespace elastor

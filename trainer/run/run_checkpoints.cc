@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/process/claimed_folder.h"
 #include "trainer/experiment/config.h"
+#include "trainer/experiment/make_options.h"
 
 namespace elastor {
 namespace {
@@ -149,7 +150,7 @@ RunCheckpoints::RunCheckpoints(const std::string& output_dir, std::function<Stat
       directory_(Directory(output_dir)),
       before_naming_(std::move(before_naming)),
       context_(*context),
-      writer_(context->State(), config_.staging_bytes(), context->communicator),
+      writer_(context->State(), StagingBytes(context->experiment), context->communicator),
       due_since_(Clock::now()),
       delta_due_since_(due_since_) {
   last_.control.set_step(-1);

@@ -103,6 +103,12 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
         "checkpoint: delta checkpoints are a choice on the CPU (--device=cpu); expected "
         "delta_every_steps and delta_every_minutes 0");
   }
+  if (const std::string& path = ForMode(options).embedding().tier().path();
+      options.device == RunDevice::kCuda && !path.empty()) {
+    return UserError("embedding.tier.path: " + path +
+                     ": rows in files are a choice on the CPU (--device=cpu); expected none, or "
+                     "parallel.device_embedding_bytes");
+  }
   StatusOr<std::unique_ptr<Dataset>> dataset = OpenDataset(
       options.experiment.data().path(), options.trains() ? Split::kTrain : options.split);
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator, dataset.status()));

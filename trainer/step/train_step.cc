@@ -110,10 +110,16 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
   if (!next_routed_) ELASTOR_RETURN_IF_ERROR(Route(batch, RouteThreads::kAll, &next_));
   std::swap(routed_, next_);
   next_routed_ = false;
+  // Rows that are not in memory come while this batch computes.
+  if (embedding_->has_tier() && worker_ == nullptr && next != nullptr) {
+    ELASTOR_RETURN_IF_ERROR(Route(*next, RouteThreads::kAll, &next_));
+    next_routed_ = true;
+  }
 
   clock.Enter(StepPart::kLookup);
   ELASTOR_RETURN_IF_ERROR(
       embedding_->Lookup(ShardedEmbedding<T>::Purpose::kTrain, routed_.ids.get()));
+  if (next_routed_) embedding_->FetchAhead(next_.ids.get());
 
   clock.Enter(StepPart::kCompute);
   PlanPasses(batch);
@@ -234,8 +240,11 @@ template <typename T>
 Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Scalars* scalars) {
   std::vector<std::future<Status>> jobs;
   if (worker_ != nullptr && next != nullptr) {
-    jobs.push_back(
-        worker_->Post([this, next] { return Route(*next, RouteThreads::kCaller, &next_); }));
+    jobs.push_back(worker_->Post([this, next]() -> Status {
+      ELASTOR_RETURN_IF_ERROR(Route(*next, RouteThreads::kCaller, &next_));
+      embedding_->FetchAhead(next_.ids.get());
+      return OkStatus();
+    }));
     next_routed_ = true;
   }
   // Buckets complete in the same order on every thread, so the last thread posts them in order.

@@ -138,6 +138,21 @@ TEST(MemoryCheckTest, RowsOfIdsThatOccurAreSure) {
   const int64_t rows = run.needs[0][MemoryPart::kTableRows] + run.needs[1][MemoryPart::kTableRows];
   EXPECT_NEAR(static_cast<double>(rows), kOccurring * kRowBytes, kRowBytes);
 
+  // Rows in files.
+  Experiment tiered = experiment;
+  constexpr int64_t kInMemory = 5'000'000;
+  tiered.mutable_embedding()->mutable_tier()->set_path("/disk");
+  tiered.mutable_embedding()->mutable_tier()->set_memory_bytes(kInMemory);
+  const PlannedRun in_files(tiered, data, 2, occurring);
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(in_files.needs[rank][MemoryPart::kTableRows], kInMemory);
+    EXPECT_EQ(in_files.needs[rank].files, run.needs[rank][MemoryPart::kTableRows]);
+    EXPECT_GE(in_files.needs[rank].most_files, in_files.needs[rank].files);
+    // Of the state of a checkpoint no more than that is copied.
+    EXPECT_LT(in_files.needs[rank][MemoryPart::kCheckpoint],
+              run.needs[rank][MemoryPart::kCheckpoint]);
+  }
+
   experiment.mutable_training()->set_max_steps(kTrainingRows / 256);  // a step less than an epoch
   EXPECT_EQ(PlannedRun(experiment, data, 2, occurring).needs[0][MemoryPart::kTableRows], 0);
   experiment.mutable_training()->set_max_steps(kTrainingRows / 256 + 1);
