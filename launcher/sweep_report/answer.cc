@@ -271,8 +271,8 @@ std::string SizeSentence(const SweepArms& arms, const std::vector<SweepLaw>& law
       return text + "The largest size was best, " + best +
              ", and was still improving: go on to larger ones.";
     }
-    return text + "The largest size was best, " + best +
-           ", but is not shown to be better than " + Size(groups[groups.size() - 2].size) + ".";
+    return text + "The largest size was best, " + best + ", but is not shown to be better than " +
+           Size(groups[groups.size() - 2].size) + ".";
   }
   if (*trend.p_of_best <= kLevel) {
     return text + "The best size was " + best + "; the largest, " + Size(groups.back().size) +

@@ -366,7 +366,8 @@ TEST(WireFormat, RoundsAsItsDefinitionSays) {
     EXPECT_EQ(through(format, {kInfinity, -kInfinity, 1.0f}),
               (std::vector<float>{kInfinity, -kInfinity, 1.0f}));
     EXPECT_TRUE(std::isnan(through(format, {std::nanf("7"), 1.0f})[0]));
-    EXPECT_EQ(through(format, {std::numeric_limits<float>::max()})[0], kInfinity) << "rounds up to 2^128";
+    EXPECT_EQ(through(format, {std::numeric_limits<float>::max()})[0], kInfinity)
+        << "rounds up to 2^128";
     EXPECT_TRUE(SameBits(through(format, {-0.0f})[0], 0.0f));
   }
 }

@@ -673,9 +673,10 @@ TEST_F(AnswerTest, SizesOfOneModel) {
     }
     return Answer();
   };
-  EXPECT_EQ(plant({0.8, 0.8001, 0.8}, 1)[0],
-            "No difference between sizes is shown between 10k and 160k dense parameters: p 0.98. No "
-            "law can be fitted.");
+  EXPECT_EQ(
+      plant({0.8, 0.8001, 0.8}, 1)[0],
+      "No difference between sizes is shown between 10k and 160k dense parameters: p 0.98. No "
+      "law can be fitted.");
   EXPECT_EQ(plant({0.79, 0.8, 0.81}, 1)[0],
             "The largest size was best, 160k (AUC 0.8100), and was still improving: go on to "
             "larger ones.");

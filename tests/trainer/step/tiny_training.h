@@ -42,8 +42,8 @@ struct TinyTraining {
   int64_t steps_before = 0;            // as after a resume, but with fresh weights and slots
   int64_t optimizer_steps_before = 0;  // of another run
   std::function<int64_t(int rank, size_t step)> requests = nullptr;
-  bool keyed = false;    // tables find their rows by any key
-  RowRules rules = {};   // of keyed tables
+  bool keyed = false;   // tables find their rows by any key
+  RowRules rules = {};  // of keyed tables
   WireFormats wire = {};
   bool evaluate = true;  // in the middle, while the next batch's ids may be routed, and at the end
 };
