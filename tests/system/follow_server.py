@@ -1,8 +1,8 @@
 """elastor_serve --follow as its clients see it: not ready before the first base, then the scores of
 each version under its digest, its number, age and lag in /metrics; a damaged delta changes nothing.
 
-Arguments: the server, publications, a new folder, raw rows between tabs, the files of expected
-probabilities without -NUMBER. Prints a line for each thing that is not so.
+Arguments: the server, publications, a new folder, raw rows between tabs, their fields between commas,
+the files of expected probabilities without -NUMBER. Prints a line for each thing that is not so.
 """
 import http.client
 import json
@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 
-PROGRAM, PUBLISHED, FOLLOWED, VALUES, EXPECTED = sys.argv[1:]
-FIELDS = ["user", "item", "price"]
+PROGRAM, PUBLISHED, FOLLOWED, VALUES, FIELDS, EXPECTED = sys.argv[1:]
+FIELDS = FIELDS.split(",")
 ROWS = [line.rstrip("\n").split("\t") for line in open(VALUES)]
 failures = 0
 

@@ -112,7 +112,7 @@ expect_line 2 'a published delta, which is no whole model' "$trainer" --mode=ver
 tail --lines=1 log
 "$client" published loaded values load "${load[@]}" >log 2>&1 || fail "load: $(cat log)"
 cat log
-python3 "$follow_server" "$server" published followed values work/scores || fail 'elastor_serve --follow'
+python3 "$follow_server" "$server" published followed values user,item,price work/scores || fail 'elastor_serve --follow'
 
 # Keyed tables. Users and items come and go along the rows; in the next epoch they return.
 # make_stream SEED ROWS
@@ -167,6 +167,8 @@ evicted=$(grep --count '"event":"tables".*"evicted":[1-9]' keyed/metrics.jsonl)
 keyed_deleted=$(cat keyed_published/delta-*/manifest.json | grep --count '"[a-z]*/deleted":\[\[')
 ((keyed_deleted > 5)) || fail "keyed tables: $keyed_deleted deltas with keys that left"
 follow keyed_published keyed stream keyed_work stream_values
+python3 "$follow_server" "$server" keyed_published keyed_followed stream_values user,item,kind keyed_work/scores ||
+  fail 'keyed tables: elastor_serve --follow'
 # Killed, and gone on with on other ranks, behind publications and in front of them.
 train 1 keyed stream keyed_killed --set=publish.path=keyed_killed_published --set=training.max_steps=$((every * 4 + 1))
 "$trainer" --experiment=keyed.textproto --set=data.path=stream --output_dir=keyed_killed --resume \
