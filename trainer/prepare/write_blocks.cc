@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/canonical_flush.h"
 #include "trainer/data/block_format.h"
 #include "trainer/prepare/rows/chunk_times.h"
 #include "trainer/prepare/rows/row_blocks.h"
@@ -85,7 +86,7 @@ void BlockPass::GatherNumeric(const UnpackedChunk& chunk, const std::vector<uint
     const PackedColumn& column = chunk.numeric(static_cast<int64_t>(field));
     const NumericScale& scale = encoding_.scales[field];
     const auto scale_value = [&](double value) {
-      return static_cast<float>((value - scale.mean) / scale.stddev);
+      return CanonicalCast<float>((value - scale.mean) / scale.stddev);
     };
     float* to = out->numeric.data() + first + field;
     if (column.integral() && column.width() == 1) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/canonical_flush.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "trainer/checkpoint/vocabularies.h"
@@ -202,7 +203,7 @@ void RowEncoder::Encode(const ParsedChunk& chunk, Rows* rows) const {
   const size_t numeric = encoding_.numeric.size();
   for (size_t i = 0; i < chunk.numeric.size(); ++i) {
     const DatasetInfo::Numeric& field = encoding_.numeric[i % numeric];
-    rows->numeric.push_back(static_cast<float>((chunk.numeric[i] - field.mean) / field.stddev));
+    rows->numeric.push_back(CanonicalCast<float>((chunk.numeric[i] - field.mean) / field.stddev));
   }
   if (plan_.bags > 0 && rows->offsets.empty()) rows->offsets.push_back(0);
   for (int64_t row = 0; row < chunk.rows; ++row) {

@@ -13,7 +13,10 @@ namespace elastor::cuda::emulation {
 namespace {
 
 const char* Describe(int signal, const void* address) {
-  if (signal == SIGILL) return "misaligned access, or an index outside an array";
+  // A compiler's trap on x86-64, and on aarch64.
+  if (signal == SIGILL || signal == SIGTRAP) {
+    return "misaligned access, or an index outside an array";
+  }
   switch (PlaceOf(address)) {
     case Place::kBehindEnd:
       return "access outside an allocation";
@@ -53,7 +56,7 @@ void InstallFaultHandler() {
   struct sigaction action = {};
   action.sa_sigaction = HandleFault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  for (const int signal : {SIGSEGV, SIGBUS, SIGILL}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGTRAP}) sigaction(signal, &action, nullptr);
 }
 
 }  // namespace elastor::cuda::emulation

@@ -1,6 +1,7 @@
 #include "core/cuda/emulation/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -78,6 +79,11 @@ void Open(Allocation* allocation) {
 
 }  // namespace
 
+size_t PageBytes() {
+  static const size_t bytes = sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
 void* AllocateMemory(MemoryKind kind, size_t bytes) {
   const std::lock_guard lock(mutex);
   if (kind == MemoryKind::kDevice &&
@@ -85,11 +91,11 @@ void* AllocateMemory(MemoryKind kind, size_t bytes) {
     return nullptr;
   }
   // Guard page, pages whose end is the allocation's, guard page.
-  const size_t page_bytes = RoundUp(bytes, kPage);
-  void* const map = mmap(nullptr, page_bytes + 2 * kPage, PROT_NONE,
+  const size_t page_bytes = RoundUp(bytes, PageBytes());
+  void* const map = mmap(nullptr, page_bytes + 2 * PageBytes(), PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return nullptr;
-  char* const pages = static_cast<char*>(map) + kPage;
+  char* const pages = static_cast<char*>(map) + PageBytes();
   if (mprotect(pages, page_bytes, PROT_READ | PROT_WRITE) != 0) return nullptr;
   if (kind == MemoryKind::kDevice) device_bytes_used += bytes;
   char* const memory = pages + page_bytes - RoundUp(bytes, kAlignment);
@@ -144,7 +150,7 @@ Place PlaceOf(const void* address) {
   const char* const at = static_cast<const char*>(address);
   for (const auto& [memory, allocation] : Allocations()) {
     const char* const end = allocation.pages + allocation.page_bytes;
-    if (at < allocation.pages - kPage || at >= end + kPage) continue;
+    if (at < allocation.pages - PageBytes() || at >= end + PageBytes()) continue;
     return at >= allocation.pages && at < end ? Place::kClosed : Place::kBehindEnd;
   }
   for (const auto& [begin, end] : Freed()) {
@@ -181,8 +187,8 @@ bool OpenPage(const void* address, bool write) {
   const std::lock_guard lock(mutex);
   Allocation* const allocation = Holder(static_cast<const char*>(address));
   if (allocation == nullptr) return false;
-  const uintptr_t page = reinterpret_cast<uintptr_t>(address) / kPage * kPage;
-  mprotect(reinterpret_cast<void*>(page), kPage, write ? PROT_READ | PROT_WRITE : PROT_READ);
+  const uintptr_t page = reinterpret_cast<uintptr_t>(address) / PageBytes() * PageBytes();
+  mprotect(reinterpret_cast<void*>(page), PageBytes(), write ? PROT_READ | PROT_WRITE : PROT_READ);
   allocation->open = true;
   return true;
 }

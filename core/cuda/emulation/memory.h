@@ -10,7 +10,8 @@ namespace elastor::cuda::emulation {
 // 0xff bytes (a float: NaN), and once freed faults forever. Thread-safe.
 
 inline constexpr int64_t kDeviceBytes = int64_t{16} << 30;
-inline constexpr size_t kPage = 4096;
+// The bytes of a page of memory: 4,096, on some Arm systems 65,536.
+size_t PageBytes();
 
 enum class MemoryKind { kDevice, kPinned, kPageable };
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kPoison = 0xff;
 constexpr size_t kAlignment = 16;
-constexpr size_t kArenaBytes = 228 << 10;
-constexpr size_t kGuardBytes = 4096;
+constexpr size_t kGuardBytes = 64 << 10;  // a whole page
+constexpr size_t kArenaBytes = 4 * kGuardBytes;
 
 }  // namespace
 

@@ -26,7 +26,7 @@ void OpenTouchedPage(int signal, siginfo_t* info, void* context) {
     sigaction(signal, &before, nullptr);
     return;
   }
-  (write ? counted.written_bytes : counted.read_bytes) += kPage;
+  (write ? counted.written_bytes : counted.read_bytes) += static_cast<int64_t>(PageBytes());
 }
 
 }  // namespace

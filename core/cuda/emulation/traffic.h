@@ -6,8 +6,8 @@
 namespace elastor::cuda::emulation {
 
 // Bytes that the device's calls (kernels, products, copies, fills) move between device memory and
-// the multiprocessors if no cache serves two of them: every page of 4 KiB that a call reads, once,
-// and every page that it writes, once. A page that is written first and read then is written only.
+// the multiprocessors if no cache serves two of them: every page that a call reads, once, and every
+// page that it writes, once. A page that is written first and read then is written only.
 struct Traffic {
   int64_t calls = 0;
   int64_t read_bytes = 0;

@@ -338,6 +338,19 @@ TEST(PrepareTest, StandardisingIsRightForNumbersOfEverySize) {
   }
 }
 
+// Its nine digits stand for a number a little below it, which Arm would flush (canonical_flush.h).
+TEST(PrepareTest, TheLeastNormalNumberIsNotFlushed) {
+  const PrepareOptions options = OptionsOf(
+      "fields { name: 'y' type: LABEL } fields { name: 'x' type: NUMERIC } "
+      "fields { name: 'w' type: WEIGHT }",
+      {WriteScratch("in.tsv", "0\t1.17549435e-38\t1.17549435e-38\n1\t-1.17549435e-38\t1\n")},
+      "out");
+  ASSERT_TRUE(Prepare(options).ok());
+  const Rows rows = ReadAll(*OpenOrDie(options.output_dir), Split::kTrain);
+  EXPECT_THAT(rows.numeric, ElementsAre(0x1p-126f, -0x1p-126f));
+  EXPECT_THAT(rows.weights, ElementsAre(0x1p-126f, 1));
+}
+
 TEST(PrepareTest, AScaledValueBeyondFloatsIsRefused) {
   PrepareOptions options = ColumnOptions({1e-10, 2e-10, 3e-10});
   options.test_inputs = {WriteScratch("far", "0\t1\n1\t1e38\n")};

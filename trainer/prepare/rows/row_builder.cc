@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/canonical_flush.h"
 #include "core/base/text.h"
 #include "trainer/data/sized_text.h"
 #include "trainer/prepare/rows/list_text.h"
@@ -189,7 +190,7 @@ bool RowBuilder::AddWeight(const FieldPlan& field, std::string_view text) {
   if (!text.empty() && (!ParseNumber(text, &value) || value < 0 || value > kLargest)) {
     return FailField(field, text, "a number from 0 to 1e12");
   }
-  chunk_->weights.push_back(static_cast<float>(value));
+  chunk_->weights.push_back(CanonicalCast<float>(value));
   return true;
 }
 

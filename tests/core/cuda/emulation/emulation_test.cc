@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/cuda/emulation/memory.h"
 #include "core/cuda/emulation/schedule.h"
 #include "core/cuda/emulation/traffic.h"
 #include "core/cuda/runtime.h"
@@ -266,21 +267,22 @@ TEST_F(EmulationDeathTest, StaticSharedMemoryHasBounds) {
 }
 
 TEST_F(EmulationTest, TrafficCountsAPageOnceACall) {
-  constexpr int64_t kBytes = 16 * 4096;
+  const auto page = static_cast<int64_t>(emulation::PageBytes());
+  const int64_t bytes = 16 * page;
   for (const bool lazy : {false, true}) {
     emulation::SetSchedule({.lazy = lazy});
     Stream stream;
-    Buffer<char> from(&stream, kBytes);
-    Buffer<char> to(&stream, kBytes);
+    Buffer<char> from(&stream, bytes);
+    Buffer<char> to(&stream, bytes);
     stream.Synchronize();
     const emulation::TrafficCount count;
-    Copy(stream, to.data(), from.data(), kBytes);
+    Copy(stream, to.data(), from.data(), bytes);
     Copy(stream, to.data(), from.data(), 1);
-    FillZero(stream, to.data(), kBytes);
+    FillZero(stream, to.data(), bytes);
     stream.Synchronize();
     EXPECT_EQ(count.traffic().calls, 3);
-    EXPECT_EQ(count.traffic().read_bytes, kBytes + 4096);
-    EXPECT_EQ(count.traffic().written_bytes, 2 * kBytes + 4096);
+    EXPECT_EQ(count.traffic().read_bytes, bytes + page);
+    EXPECT_EQ(count.traffic().written_bytes, 2 * bytes + page);
   }
 }
 
