@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "embedding/row_tier.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 #include "embedding/wire_format.h"
 
 namespace elastor {
+
+class RowTier;
 
 // Options of sharded embedding tables, the same for every device.
 struct EmbeddingOptions {
