@@ -675,7 +675,7 @@ TEST_F(AnswerTest, SizesOfOneModel) {
   };
   EXPECT_EQ(
       plant({0.8, 0.8001, 0.8}, 1)[0],
-      "No difference between sizes is shown between 10k and 160k dense parameters: p 0.98. No "
+      "No difference between sizes is shown between 10k and 160k dense parameters: p 0.99. No "
       "law can be fitted.");
   EXPECT_EQ(plant({0.79, 0.8, 0.81}, 1)[0],
             "The largest size was best, 160k (AUC 0.8100), and was still improving: go on to "
