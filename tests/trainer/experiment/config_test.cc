@@ -591,7 +591,7 @@ TEST(ConfigTest, PathsFromTheRoot) {
     *path = "a/../b";
     ++paths;
   });
-  EXPECT_EQ(paths, 4);
+  EXPECT_EQ(paths, 5);
   Experiment absolute = WithAbsolutePaths(experiment);
   ForEachPath(&absolute, [&](const std::string& name, std::string* path) {
     EXPECT_EQ(*path, std::filesystem::current_path().string() + "/a/../b") << name;
