@@ -16,13 +16,12 @@ __global__ void __launch_bounds__(kLossThreads)
   const int64_t device_row = static_cast<int64_t>(blockIdx.x) * kLossThreads + threadIdx.x;
   if (device_row >= rows) return;
   const int64_t at = device_row * column.outputs + column.output;
-  double unwanted;
   double* const row_loss =
-      losses == nullptr ? &unwanted : losses + device_row * column.losses + column.loss;
+      losses == nullptr ? nullptr : losses + device_row * column.losses + column.loss;
   const int64_t row = local_row[device_row];
   const float label = row < 0 ? 0.0f : labels[row * column.columns + column.column];
   if (row < 0 || label != label) {
-    *row_loss = 0;
+    if (row_loss != nullptr) *row_loss = 0;
     if (dlogits != nullptr) dlogits[at] = 0;
     return;
   }
@@ -35,7 +34,7 @@ __global__ void __launch_bounds__(kLossThreads)
     return;
   }
   const float weight = weights == nullptr ? 1.0f : weights[row];
-  *row_loss = weight * (column.weight * loss);
+  if (row_loss != nullptr) *row_loss = weight * (column.weight * loss);
   dlogits[at] =
       (Sigmoid(z) - label) * weight * (*inverse_weight * static_cast<float>(column.weight));
 }
