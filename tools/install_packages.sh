@@ -59,6 +59,8 @@ echo "$0: installing ${#missing[@]} packages: ${missing[*]}"
 apt_get() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@"
 }
+# Java's packages put links there, and images without manual pages lack it.
+"${as_root[@]}" mkdir --parents /usr/share/man/man1
 status=0
 { apt_get update && apt_get install --yes --no-install-recommends "${missing[@]}" >/dev/null; } || status=$?
 if [[ $status -ne 0 ]]; then
