@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 in_git() { git -c safe.directory="$PWD" "$@" 2>/dev/null; }
 if [[ -e .git ]] && commit=$(in_git rev-parse HEAD); then
   state=
-  in_git diff-index --quiet HEAD -- &&
+  in_git diff --quiet HEAD -- &&
     [[ -z $(in_git ls-files --others --exclude-standard -- '*.bazel' '*.bzl' '*.cc' '*.cu' '*.h' '*.proto') ]] ||
     state=', dirty'
 elif commit=$(<tools/archived_commit) && [[ $commit =~ ^[0-9a-f]{40}$ ]]; then

@@ -51,6 +51,8 @@ git add .
 git -c user.name=n -c user.email=e commit --quiet --message=m
 commit=$(git rev-parse HEAD | cut --characters=-12)
 expect 'a checkout' "$(status)" "STABLE_ELASTOR_COMMIT $commit"
+touch --date=2001-01-01 .gitattributes
+expect 'a copy, whose files have other times' "$(status)" "STABLE_ELASTOR_COMMIT $commit"
 touch notes.txt
 expect 'a file that is no source' "$(status)" "STABLE_ELASTOR_COMMIT $commit"
 touch new.cc
