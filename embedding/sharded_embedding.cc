@@ -72,10 +72,11 @@ struct ShardedEmbedding<T>::Impl {
   void CopyRowsToSend(State* state);
   void PointAtRows(State* state);
   Status SendGradients(State* state, const SumKeys& sum_keys);
-  // Sends the first part of `vectors`, which lie as `places` says, and receives the last.
+  // Sends the first part of `vectors`, which lie as `places` says, and receives the last. memory:
+  // room for them in another format.
   template <typename Places>
   Status Exchange(Phase phase, WireFormat format, const Places& places, T* vectors,
-                  GrowBuffer<uint16_t>* wire) const;
+                  GrowBuffer<uint16_t>* memory) const;
   void SumOccurrencesOf(int64_t u, const IdRoute& route, int64_t width, OccurrenceSum<T>* sum,
                         T* result) const;
 
@@ -199,7 +200,7 @@ Status ShardedEmbedding<T>::Impl::SendGradients(State* state, const SumKeys& sum
 template <typename T>
 template <typename Places>
 Status ShardedEmbedding<T>::Impl::Exchange(Phase phase, WireFormat format, const Places& places,
-                                           T* vectors, GrowBuffer<uint16_t>* wire) const {
+                                           T* vectors, GrowBuffer<uint16_t>* memory) const {
   const VectorExchange& exchange = places.exchange;
   T* const received = vectors + exchange.sent + exchange.kept;
   const auto bytes = [&](const std::vector<int64_t>& elements, const std::vector<int64_t>& counts) {
@@ -216,18 +217,18 @@ Status ShardedEmbedding<T>::Impl::Exchange(Phase phase, WireFormat format, const
   }
   const int64_t send_bytes = std::accumulate(send.begin(), send.end(), int64_t{0});
   const int64_t receive_bytes = std::accumulate(receive.begin(), receive.end(), int64_t{0});
-  uint16_t* const words = wire->Resize((send_bytes + receive_bytes) / 2);
+  uint16_t* const words = memory->Resize((send_bytes + receive_bytes) / 2);
   // Calls fn(width, vector, its words) for the vectors of a part, rank by rank.
   const auto for_each = [&](const std::vector<int64_t>& elements,
                             const std::vector<int64_t>& bytes_of,
                             const std::vector<int64_t>& counts, T* first, uint16_t* first_word,
                             const auto& fn) {
     pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
+      T* vector = first + std::accumulate(elements.begin(), elements.begin() + begin, int64_t{0});
+      uint16_t* word =
+          first_word + std::accumulate(bytes_of.begin(), bytes_of.begin() + begin, int64_t{0}) / 2;
       for (int64_t r = begin; r < end; ++r) {
         if (r == rank) continue;
-        T* vector = first + std::accumulate(elements.begin(), elements.begin() + r, int64_t{0});
-        uint16_t* word =
-            first_word + std::accumulate(bytes_of.begin(), bytes_of.begin() + r, int64_t{0}) / 2;
         for (int64_t t = 0; t < layout.tables(); ++t) {
           const int64_t width = layout.width(t);
           for (int64_t i = 0; i < counts[r * layout.tables() + t]; ++i) {

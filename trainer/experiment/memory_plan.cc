@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kStatisticsFile[] = "stats.json";
 constexpr int64_t kElement = sizeof(float);
-const int64_t page_bytes = sysconf(_SC_PAGESIZE);
+const int64_t kPageBytes = sysconf(_SC_PAGESIZE);
 
 // Vectors at once of a thread that sums its leaves' gradients along the tree: a node of 2^d leaves
 // has up to d of them, since a right leaf adds itself to its left sibling.
@@ -279,14 +279,14 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
     if (rows.surely == rows.all) AddSize(BitBytes(rows.all), &surely);
     const auto most_of = [&rows](int64_t bytes) {
       return std::min(SizeProduct({rows.all, bytes}),
-                      SizeProduct({rows.most, std::max(bytes, page_bytes)}));
+                      SizeProduct({rows.most, std::max(bytes, kPageBytes)}));
     };
     if (beside > 0) AddSize(most_of(beside), &most);
     if (in_file) {
       AddSize(SizeProduct({rows.surely, row - beside}), &in_files);
       AddSize(most_of(row - beside), &most_in_files);
     }
-    AddSize(std::min(SizeProduct({rows.all, kept}), SizeProduct({rows.most, page_bytes})), &most);
+    AddSize(std::min(SizeProduct({rows.all, kept}), SizeProduct({rows.most, kPageBytes})), &most);
     const int64_t copies = shards.replicated(t) ? shards.ranks() : 1;
     const int64_t record = static_cast<int64_t>(sizeof(int64_t)) + elements * kElement;
     AddSize(SizeProduct({rows.surely / copies, record}), &stored);
@@ -298,7 +298,7 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
   AddSize(std::min(in_files, tier.memory_bytes()), &surely);
   AddSize(std::min(most_in_files, tier.memory_bytes()), &most);
   if (!options_.trains) {
-    const int64_t row = std::max(tables_.empty() ? 0 : tables_[0].width * kElement, page_bytes);
+    const int64_t row = std::max(tables_.empty() ? 0 : tables_[0].width * kElement, kPageBytes);
     most = std::min(most, SizeProduct({options_.model_rows.end / shards.ranks() + 1, row}));
     most = std::max(most, surely);
   }

@@ -33,7 +33,7 @@ template <typename T>
 struct EvaluatedRows {
   int64_t begin = 0;  // index of the first row among the batch's local rows
   int64_t rows = 0;
-  Panels<const T> logits;          // [rows, graph outputs of the task]
+  Panels<const T> logits;          // [rows, outputs of the task], those that predict
   const double* losses = nullptr;  // [rows][losses of the task], unweighted
   // Returns probe `probe` of the model's graph, [rows, tokens * width], valid during the visit.
   std::function<Panels<const T>(int probe)> probe;

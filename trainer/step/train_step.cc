@@ -466,10 +466,11 @@ Status TrainStep<T>::Evaluate(const LocalBatch& batch,
       loss_->Compute(
           {.outputs = logits, .labels = batch.labels.data() + row * options_.task.labels()}, losses,
           executor_.LogitGradients(pass));
-      visit(
-          {.begin = row, .rows = rows, .logits = logits, .losses = losses, .probe = [&](int probe) {
-             return executor_.ProbeOutput(pass, probe);
-           }});
+      visit({.begin = row,
+             .rows = rows,
+             .logits = logits.Slice(0, options_.task.outputs()),
+             .losses = losses,
+             .probe = [&](int probe) { return executor_.ProbeOutput(pass, probe); }});
     }
   });
   return OkStatus();

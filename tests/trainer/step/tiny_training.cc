@@ -284,9 +284,9 @@ class Rank {
     const LocalBatch batch = MakeBatch(kEvaluatedIndex, kEvaluatedRows, communicator_->rank(),
                                        communicator_->size(), training_);
     float* const own = logits + (batch.first_index - kEvaluatedIndex);
-    const int64_t last = training_.task.outputs() - 1;  // of those that predict
-    const Status status = step_.Evaluate(batch, [own, last](const EvaluatedRows<float>& pass) {
-      for (int64_t i = 0; i < pass.rows; ++i) own[pass.begin + i] = pass.logits.At(i, last);
+    const Status status = step_.Evaluate(batch, [own](const EvaluatedRows<float>& pass) {
+      for (int64_t i = 0; i < pass.rows; ++i)
+        own[pass.begin + i] = pass.logits.At(i, pass.logits.features - 1);
     });
     CHECK(status.ok()) << status.message();
   }
