@@ -109,6 +109,14 @@ StatusOr<PlanSearch> Predictor::SearchPlan(int ranks, int ranks_per_host, int64_
       }
     }
   }
+  if (const auto& simple = best.simple[ParallelConfig::AUTO];
+      simple && (1 + kLeastGain) * best.prediction.step_seconds > simple->step_seconds) {
+    Experiment experiment = *experiment_;
+    experiment.mutable_parallel()->set_plan(ParallelConfig::AUTO);
+    ELASTOR_ASSIGN_OR_RETURN(const ShardPlan plan, MakePlan(experiment, tables(), ranks));
+    best.prediction = *simple;
+    best.placements = PlacementsOf(plan, ParallelConfig::AUTO, tables().size());
+  }
   searched_ = best;
   searched_rows_ = batch_rows;
   return best;

@@ -26,6 +26,10 @@ class Machine;
 // Predictions of more ranks are refused: their memory grows with the square of this number.
 inline constexpr int kMostPredictedRanks = 4096;
 
+// A search takes another plan than AUTO if it is predicted to be so much faster: smaller
+// differences are within the errors of predictions (docs/results/cost_model.md).
+inline constexpr double kLeastGain = 0.02;
+
 // ParallelConfig::Plan below it place tables without a machine.
 inline constexpr int kSimplePlans = 4;
 
@@ -71,9 +75,10 @@ class Predictor {
   // Predicts every simple plan, and chooses the fastest.
   StatusOr<PlanSearch> ComparePlans(int ranks, int ranks_per_host, int64_t batch_rows);
   // Chooses a placement for every table within parallel.memory_budget_bytes: it begins with the
-  // best simple plan, and keeps each change that shortens the predicted step. It tries fewer
-  // changes where predictions are dear (many ranks, large batches). A keyed table without a limit
-  // is never replicated. User error as of Predict.
+  // best simple plan, and keeps each change that shortens the predicted step; AUTO stays if less
+  // than kLeastGain is gained in all. It tries fewer changes where predictions are dear (many
+  // ranks, large batches). A keyed table without a limit is never replicated. User error as of
+  // Predict.
   StatusOr<PlanSearch> SearchPlan(int ranks, int ranks_per_host, int64_t batch_rows);
   double measured_share() const { return work_.measured_share(); }
   const std::vector<TableSpec>& tables() const { return model_->tables; }

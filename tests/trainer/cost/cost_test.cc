@@ -382,6 +382,14 @@ TEST_F(PredictionTest, TheSearchFindsTheFastestPlacements) {
     Predictor predictor(&experiment_, &machine, &*model_, &info_, nullptr);
     return predictor.SearchPlan(2, 2, 2048).value();
   };
+  // Beside the dense gradients of the large layers the gain is below kLeastGain: AUTO stays.
+  const PlanSearch kept = search();
+  EXPECT_EQ(kept.prediction.step_seconds, kept.simple[ParallelConfig::AUTO]->step_seconds);
+  EXPECT_EQ(kept.placements, std::vector(2, Placement::kReplicated));
+
+  experiment_.mutable_model()->mutable_mlp()->clear_hidden();
+  experiment_.mutable_model()->mutable_mlp()->add_hidden(8);
+  model_.emplace(ResolveModel(experiment_, info_).value());
   const PlanSearch found = search();
   for (int i = 0; i < 9; ++i) {
     const std::vector<Placement> placements = {static_cast<Placement>(i % 3),
