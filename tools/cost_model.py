@@ -193,8 +193,9 @@ def plan_choices(rows):
         if point[1] > 1:
             cases.setdefault((point[:4], point[5]), {})[point[4]] = (measured, predicted)
     shares = []
-    for plans in cases.values():
-        if len(plans) == 1:
+    for ((model, *group), overlap), plans in cases.items():
+        all_plans = [point for point in points(model) if point[:4] == (model, *group) and point[5] == overlap]
+        if len(plans) == 1 or len(plans) < len(all_plans):
             continue
         best = max(plans, key=lambda plan: plans[plan][1])
         if plans[best][1] < (1 + LEAST_GAIN) * plans["AUTO"][1]:
