@@ -2,6 +2,7 @@
 """Compares predicted with measured times of a step, and writes the page docs/results/cost_model.md.
 
     tools/cost_model.py --data=DATA --output_dir=DIR [--seconds=4] [--models=A,B] [--page=FILE]
+    tools/cost_model.py --hosts --data=DATA --output_dir=DIR [--seconds=4] [--page=FILE]
     tools/cost_model.py --published [--page=FILE]
     tools/cost_model.py --advice [--output_dir=DIR] [--page=FILE]
 
@@ -14,8 +15,10 @@ command goes on, and a changed model of costs is compared with the old measureme
 Nothing else should run while it measures. --measure leaves the predictions to another command, which is
 the same with --predict.
 
-The second command predicts published results of MLPerf from configs/machines, without fitting to them.
-The third asks --mode=describe --advise how to use 16 to 1,024 cores and GPUs of configs/machines; what
+The second command measures two hosts, as root: each is a network namespace (tests/faults/virtual_hosts.sh)
+with one rank, which is bound to a core of its own, and their link has a set rate. It begins anew each time.
+The third predicts published results of MLPerf from configs/machines, without fitting to them.
+The fourth asks --mode=describe --advise how to use 16 to 1,024 cores and GPUs of configs/machines; what
 DIR holds is not asked again.
 Each command replaces its own part of the page and keeps the others'.
 """
@@ -27,6 +30,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -43,6 +47,7 @@ MODELS = {
     "xDeepFM": "configs/criteo/x_deep_fm.textproto",
     "AutoInt+": "configs/criteo/auto_int.textproto",
 }
+HOST_MODELS = {"RankElastor": MODELS["RankElastor"], "MLP": MODELS["MLP"], "DLRM": "configs/criteo/dlrm.textproto"}
 PLANS = ["AUTO", "ROW_WISE", "TABLE_WISE", "REPLICATED"]
 # Slow models have no larger batch: a step of one would take many seconds.
 LARGEST_BATCH = {"RankMixer": 16384, "DCNv2": 16384, "AutoInt+": 4096}
@@ -79,7 +84,7 @@ def run(command, folder):
 
 
 def experiment(model, data, batch=4096):
-    return [f"--experiment={MODELS[model]}", f"--set=data.path={data}",
+    return [f"--experiment={(MODELS | HOST_MODELS)[model]}", f"--set=data.path={data}",
             f"--set=training.batch_size={batch}", f"--set=parallel.virtual_shards={SHARDS}"]
 
 
@@ -93,20 +98,21 @@ def machine_of(model, number, folder):
     return folder / f"machine_{model}_{number}" / "machine.textproto"
 
 
-def calibrate(model, number, data, folder):
+def calibrate(model, number, data, folder, launch=MPIRUN + ["8"]):
     path = machine_of(model, number, folder)
     if not path.exists():
-        run(MPIRUN + ["8", trainer, "--mode=calibrate", f"--output_dir={path.parent}"] + experiment(model, data),
+        run(launch + [trainer, "--mode=calibrate", f"--output_dir={path.parent}"] + experiment(model, data),
             path.parent)
 
 
-def measure(point, speed, seconds, data, folder):
+def measure(point, speed, seconds, data, folder, launch=None):
     """Returns the training records, one for each window of the log, of a run of about so many seconds.
-    speed: the model's samples per second on one core, or None."""
+    speed: the model's samples per second on one core, or None. launch: what starts the ranks."""
     model, ranks, threads, batch, _, _ = point
     speed = (speed or 10_000) * min(ranks * threads, os.cpu_count())
     steps = max(WINDOWS, min(1000, round(seconds * speed / batch))) // WINDOWS * WINDOWS
-    launch = MPIRUN + [str(ranks)] if ranks > 1 else []
+    if launch is None:
+        launch = MPIRUN + [str(ranks)] if ranks > 1 else []
     run(launch + [trainer, f"--output_dir={folder}"] + experiment(model, data, batch) + sets(point) +
         [f"--set=training.max_steps={steps}", "--set=training.epochs=1000",
          f"--set=training.log_every_steps={steps // WINDOWS}", "--set=spectrum.disabled=true",
@@ -144,11 +150,11 @@ def describe(arguments):
     return json.loads(done.stdout)["prediction"]
 
 
-def predict(group, data, folder):
+def predict(group, data, folder, ranks_per_host=None):
     """Returns predicted samples per second by plan. group: a point without its plan, and the number of the
     machine's calibration; one command predicts all plans."""
     model, ranks, threads, batch, overlap, number = group
-    found = describe([f"--ranks={ranks}", f"--ranks_per_host={ranks}",
+    found = describe([f"--ranks={ranks}", f"--ranks_per_host={ranks_per_host or ranks}",
                       f"--machine={machine_of(model, number, folder)}"] + experiment(model, data, batch) +
                      sets((model, ranks, threads, batch, "AUTO", overlap)))
     return {plan: found["batch_rows"] / found["step_seconds_of_plans"][plan] for plan in PLANS}
@@ -204,13 +210,17 @@ def plan_choices(rows):
     return shares
 
 
+def machine_line():
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
+    return f"({datetime.date.today()}, {os.cpu_count()} vCPU {cpu})"
+
+
 def measured_part(rows, drift, spread):
     cores = os.cpu_count()
     within = [row for row in rows if row[0][1] * row[0][2] <= cores]
     beyond = [row for row in rows if row[0][1] * row[0][2] > cores]
     shares = plan_choices(rows)
     within_shares = [sum(share >= 1 - loss for share in shares) for loss in (0.03, 0.05, 0.1)]
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
     text = """## Measured on one machine
 
     tools/cost_model.py --data=DATA --output_dir=DIR
@@ -232,9 +242,8 @@ of the fastest measured one in {within_shares[0]} of {len(shares)} cases, within
 10 % in {within_shares[2]}. The worst choice was {1 - min(shares):.1%} slower. Most plans differ by less than a run
 differs from itself, so the fastest of several is partly chance.
 
-All runs have {SHARDS} virtual shards. Left out: several hosts, since virtual hosts on one machine share its cores, and
-the model gives each host cores of its own; larger batches of {", ".join(LARGEST_BATCH)}, whose steps take many seconds;
-and plan PLANNED.
+All runs have {SHARDS} virtual shards. Left out: larger batches of {", ".join(LARGEST_BATCH)}, whose steps take many
+seconds, and plan PLANNED.
 
 | model | ranks × threads | batch | plan | overlap | measured, samples/s | predicted | error |
 |---|---|---|---|---|---|---|---|
@@ -242,7 +251,7 @@ and plan PLANNED.
     for (model, ranks, threads, batch, plan, overlap), measured, predicted in rows:
         text += (f"| {model} | {ranks} × {threads} | {batch:,} | {plan} | {'yes' if overlap else 'no'} | "
                  f"{measured:,.0f} | {predicted:,.0f} | {measured / predicted - 1:+.1%} |\n")
-    return text + f"\n({datetime.date.today()}, {cores} vCPU {cpu})\n"
+    return text + f"\n{machine_line()}\n"
 
 
 def relative_range(values):
@@ -280,6 +289,71 @@ def measure_all(options):
         rows.append((point, statistics.median(speeds_of(known[point])), statistics.geometric_mean(predicted)))
         drift.append(max(predicted) / min(predicted) - 1)
     return measured_part(rows, drift, statistics.median(relative_range(speeds_of(known[point])) for point in todo))
+
+
+HOST_RATES = [0, 1000, 100]  # Mbit/s; 0: as fast as the devices are
+HOST_BATCHES = [4096, 16384]
+HOST_LAUNCH = ["mpirun", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", "FOLDER/on_host", "--host",
+               "elastor1:1,elastor2:1", "--mca", "oob_tcp_if_include", "10.79.0.0/24", "--mca", "btl_tcp_if_include",
+               "10.79.0.0/24", "--bind-to", "none", "bash", "-c",
+               "exec taskset --cpu-list $OMPI_COMM_WORLD_RANK \"$@\"", "rank"]
+
+
+def hosts_part(options):
+    folder = pathlib.Path(options.output_dir).resolve()
+
+    def hosts(*command):
+        subprocess.run(["tests/faults/virtual_hosts.sh", folder, *map(str, command)], check=True)
+
+    launch = [str(folder / "on_host"), "elastor1"] + [
+        shlex.quote(word.replace("FOLDER", str(folder))) for word in HOST_LAUNCH]
+    rows, drift = [], []
+
+    def speed_of(point, guess, launch):
+        return statistics.median(speeds_of(measure(point, guess, options.seconds, options.data, folder / "run", launch)))
+
+    for model in HOST_MODELS:
+        hosts("up")  # with a free link
+        alone = {batch: speed_of((model, 1, 1, batch, "AUTO", False), None, ["taskset", "--cpu-list", "0"])
+                 for batch in HOST_BATCHES}
+        for rate in HOST_RATES:
+            if rate:
+                hosts("throttle", rate)
+            place = folder / str(rate)
+            place.mkdir(exist_ok=True)
+            calibrate(model, 0, options.data, place, launch)
+            # A slow link makes the step several times as long.
+            found = {(batch, plan): speed_of((model, 2, 1, batch, plan, False), alone[batch] * min(1, (rate or 1000) / 1000), launch)
+                     for batch in HOST_BATCHES for plan in PLANS}
+            calibrate(model, 1, options.data, place, launch)
+            for batch in HOST_BATCHES:
+                near = [predict((model, 2, 1, batch, False, number), options.data, place, 1) for number in (0, 1)]
+                for plan in PLANS:
+                    predicted = [by_plan[plan] for by_plan in near]
+                    drift.append(max(predicted) / min(predicted) - 1)
+                    rows.append(((model, 2, 1, batch, plan, rate), found[batch, plan],
+                                 statistics.geometric_mean(predicted), alone[batch]))
+                    print(*rows[-1], flush=True)
+    hosts("down")
+    errors = errors_of([row[:3] for row in rows])
+    worst = rows[errors.index(max(errors))][0]
+    text = f"""## Measured on two hosts
+
+    tools/cost_model.py --hosts --data=DATA --output_dir=DIR
+
+Two network namespaces of one machine with one rank each, which is bound to a core of its own. Their link is a pair of
+virtual devices with the rate that stands in the table. {len(rows)} points: median error {statistics.median(errors):.1%},
+largest {max(errors):.1%} ({worst[0]}, batch {worst[3]:,}, {worst[4]}, {worst[5] or 'free'} Mbit/s). The predictions by the two
+calibrations around a point differ by {statistics.median(drift):.1%} in the median, and by {max(drift):.1%} at most.
+The last column is the speed over that of one rank alone at the same global batch.
+
+| model | Mbit/s | batch | plan | measured, samples/s | predicted | error | of one host |
+|---|---|---|---|---|---|---|---|
+"""
+    for (model, _, _, batch, plan, rate), measured, predicted, alone in rows:
+        text += (f"| {model} | {rate or 'free'} | {batch:,} | {plan} | {measured:,.0f} | {predicted:,.0f} | "
+                 f"{measured / predicted - 1:+.1%} | {measured / alone:.2f} |\n")
+    return text + f"\n{machine_line()}\n"
 
 
 # MLPerf Training's DLRM-DCNv2: GPUs, the machine's file, GPUs of a host, batch, and published million samples/s.
@@ -419,6 +493,7 @@ def main():
     parser.add_argument("--models", help="only these, separated by commas")
     parser.add_argument("--measure", action="store_true", help="measures, and writes no page")
     parser.add_argument("--predict", action="store_true", help="measures nothing; takes the points that DIR has")
+    parser.add_argument("--hosts", action="store_true")
     parser.add_argument("--published", action="store_true")
     parser.add_argument("--advice", action="store_true")
     parser.add_argument("--trainer", default=trainer, help="the program")
@@ -430,8 +505,12 @@ def main():
     folder = pathlib.Path(options.output_dir) if options.output_dir else None
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-    part = published_part() if options.published else (
-        advice_part(folder) if options.advice else measure_all(options))
+    if options.published:
+        part = published_part()
+    elif options.advice:
+        part = advice_part(folder)
+    else:
+        part = hosts_part(options) if options.hosts else measure_all(options)
     if part:
         replace_part(pathlib.Path(options.page), part)
 

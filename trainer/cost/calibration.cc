@@ -45,10 +45,13 @@ constexpr int kRepeats = 7;
 constexpr int64_t kSweepElements = int64_t{1} << 22;  // 16 MiB, beyond most caches of a core
 
 // The lower quartile: what interrupts a measurement makes it longer.
-double Quartile(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 4, values.end());
-  return values[values.size() / 4];
+double Quantile(double share, std::vector<double> values) {
+  const auto place = values.begin() + static_cast<int64_t>(share * values.size());
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
 }
+
+double Quartile(std::vector<double> values) { return Quantile(.25, std::move(values)); }
 
 double SecondsOf(const std::function<void()>& work) {
   const Clock::time_point start = Clock::now();
@@ -498,10 +501,12 @@ StatusOr<double> PairSeconds(int peer, int64_t bytes, Communicator* communicator
   return SecondsSince(start);
 }
 
-// Lower quartiles of calls with short and long messages in turn, so that both meet the same
-// machine.
+// Fast calls with short and long messages in turn, so that both meet the same machine. Ranks beyond
+// the cores take turns: most of their calls tell how long a turn is, and only the fastest tell the
+// link.
 StatusOr<Link> MeasureLink(int peer, Communicator* communicator) {
-  constexpr int kCalls = 50;
+  constexpr int kCalls = 200;
+  constexpr double kShare = .05;
   constexpr int64_t kBytes[] = {8, int64_t{1} << 20};
   std::vector<double> seconds[2];
   ELASTOR_RETURN_IF_ERROR(communicator->Barrier(Phase::kSetup));
@@ -511,8 +516,8 @@ StatusOr<Link> MeasureLink(int peer, Communicator* communicator) {
       seconds[size].push_back(call);
     }
   }
-  const double small = Quartile(std::move(seconds[0]));
-  const double large = Quartile(std::move(seconds[1]));
+  const double small = Quantile(kShare, std::move(seconds[0]));
+  const double large = Quantile(kShare, std::move(seconds[1]));
   Link link;
   link.set_latency_s(std::max(small, 1e-9));
   // No rate where a long message is not slower: Calibrate refuses it.
