@@ -142,7 +142,8 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                 .sample_weights = step.options.sample_weights,
                 .batch_losses = step.options.task.batch_losses(),
                 .scalar_words = ScalarWords(model_->tables),
-                .wire = MakeWireFormats(experiment_->parallel())};
+                .wire = MakeWireFormats(experiment_->parallel()),
+                .halves = !machine_->gpus()};
   step.gpus = machine_->gpus();
   step.threads = threads;
   step.width = TableWidth(*experiment_);

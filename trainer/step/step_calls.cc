@@ -54,7 +54,15 @@ class Calls {
     if (shape_.ranks == 1) return;
     const BatchNodes nodes(shape_.ranks, shape_.leaves, batch.rows);
     const StepPart part = shape_.overlap ? StepPart::kCompute : StepPart::kReduce;
+    const bool halves = shape_.halves && Halves(shape_.ranks, shape_.leaves, nodes);
     for (const int b : ReduceOrder(static_cast<int>(shape_.buckets.size()), shape_.overlap)) {
+      if (halves) {
+        const HalvedBucket halved(shape_.buckets[b], rank_, shape_.ranks);
+        for (const HalvedBucket::Round& round : halved.rounds) {
+          AddRound(part, shape_.overlap, Phase::kDenseReduce, b, round.partner, round.sent);
+        }
+        continue;
+      }
       SliceExchange exchange;
       exchange.Size(shape_.buckets[b], nodes, rank_, shape_.element_bytes);
       Add({part, shape_.overlap, Phase::kDenseReduce, CallKind::kAllToAllV, b,
@@ -85,6 +93,14 @@ class Calls {
 
   void GatherBuckets() {
     for (int b = 0; b < static_cast<int>(shape_.buckets.size()); ++b) {
+      if (shape_.halves && Halves(shape_.ranks, shape_.leaves)) {
+        const HalvedBucket halved(shape_.buckets[b], rank_, shape_.ranks);
+        for (size_t i = halved.rounds.size(); i-- > 0;) {
+          const HalvedBucket::Round& round = halved.rounds[i];
+          AddRound(StepPart::kUpdate, false, Phase::kDenseGather, b, round.partner, round.kept);
+        }
+        continue;
+      }
       std::vector<int64_t> bytes;
       SizeSlices(shape_.buckets[b], shape_.ranks, shape_.element_bytes, &bytes);
       Add({StepPart::kUpdate, false, Phase::kDenseGather, CallKind::kAllGatherV, b,
@@ -95,6 +111,12 @@ class Calls {
   std::vector<StepCall> Take() && { return std::move(calls_); }
 
  private:
+  void AddRound(StepPart part, bool beside, Phase phase, int bucket, int partner,
+                const Range& sent) {
+    std::vector<int64_t> bytes(shape_.ranks, 0);
+    bytes[partner] = sent.size() * shape_.element_bytes;
+    Add({part, beside, phase, CallKind::kAllToAllV, bucket, std::move(bytes)});
+  }
   // A block to the rank itself does not travel.
   void Add(StepCall call) {
     if (call.kind != CallKind::kAllReduceSum) call.send[rank_] = 0;

@@ -103,6 +103,7 @@ struct StepShape {
   int64_t scalar_words = kScalarWords;  // ScalarWords
   int64_t element_bytes = sizeof(float);
   WireFormats wire = {};
+  bool halves = true;  // dense buckets where ranks can (Halves); GPUs exchange them directly
 };
 
 // What the calls of one batch depend on besides.
