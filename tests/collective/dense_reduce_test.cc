@@ -1,6 +1,7 @@
 #include "collective/dense_reduce.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <thread>
 #include <type_traits>
@@ -90,12 +91,12 @@ TYPED_TEST(DenseReducerTest, SlicesAreTheRecursiveSumForEveryNumberOfRanks) {
 
 TYPED_TEST(DenseReducerTest, GatherBringsEverySliceEverywhere) {
   using T = TypeParam;
-  for (const int ranks : {1, 2, 3, 8}) {
+  for (const int ranks : {1, 2, 3, 8, 64}) {
     OnThreads(ranks, [&](Communicator* c) {
       std::vector<T> weights(kBucket.end + 5, T{-1});
       const Range slice = SliceOfRank(kBucket, c->rank(), ranks);
       for (int64_t i = slice.begin; i < slice.end; ++i) weights[i] = static_cast<T>(i);
-      DenseReducer<T> reducer(c, 8);
+      DenseReducer<T> reducer(c, 64);
       ASSERT_TRUE(reducer.Gather(kBucket, weights.data()).ok());
       for (int64_t i = 0; i < static_cast<int64_t>(weights.size()); ++i) {
         const bool inside = i >= kBucket.begin && i < kBucket.end;
@@ -120,6 +121,28 @@ TEST(DenseReducerBytesTest, SendsEachNodeOnceAndNothingToItself) {
     EXPECT_EQ(c->record(Phase::kDenseGather).bytes_sent, expected);
     EXPECT_EQ(slice[0], kRanks);
   });
+}
+
+// As many bytes as directly, in few messages, and few of them to distant ranks.
+TEST(DenseReducerBytesTest, ManyRanksSendHalves) {
+  constexpr int kRanks = kLeastHalvingRanks;
+  constexpr int64_t kBlockBytes = kSliceBlock * static_cast<int64_t>(sizeof(float));
+  const Range bucket = {0, kRanks * kSliceBlock};
+  OnThreads(kRanks, [&](Communicator* c) {
+    std::vector<float> gradient(bucket.size(), 1), slice(kSliceBlock);
+    const TreeFold<float>::Node node = {c->rank(), gradient.data()};
+    DenseReducer<float> reducer(c, kRanks);
+    ASSERT_TRUE(reducer.Reduce(bucket, kRanks, {&node, 1}, slice.data()).ok());
+    ASSERT_TRUE(reducer.Gather(bucket, gradient.data()).ok());
+    for (const Phase phase : {Phase::kDenseReduce, Phase::kDenseGather}) {
+      EXPECT_EQ(c->record(phase).bytes_sent, (kRanks - 1) * kBlockBytes);
+      EXPECT_EQ(c->record(phase).messages_sent, std::countr_zero(unsigned{kRanks}));
+    }
+    EXPECT_EQ(slice[0], kRanks);
+  });
+  const HalvedBucket halved(bucket, /*rank=*/5, kRanks);
+  EXPECT_EQ(halved.rounds.back().partner, 5 ^ (kRanks / 2));
+  EXPECT_EQ(halved.rounds.back().sent.size(), kSliceBlock);
 }
 
 TEST(DenseReducerDeathTest, RefusesNodesThatAreNotTheRanks) {

@@ -210,6 +210,28 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
   }
 }
 
+// Buckets are halved among so many ranks, but not where some have no rows.
+TEST(TrainStepHalvingTest, CallsAndBitsOfManyRanks) {
+  TinyTraining training = {.model = TinyModel(kTinyMlp),
+                           .leaves = kLeastHalvingRanks,
+                           .batch_rows = {kLeastHalvingRanks, kLeastHalvingRanks - 1},
+                           .evaluate = false};
+  const Outcome expected = Train(training, Spread{});
+  for (const bool overlap : {false, true}) {
+    std::vector<std::vector<TinyCall>> made;
+    const Spread spread = {.ranks = kLeastHalvingRanks, .overlap = overlap, .calls = &made};
+    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+    const std::vector<std::vector<TinyCall>> declared = DeclaredCalls(training, spread);
+    for (int rank = 0; rank < spread.ranks; ++rank) {
+      ASSERT_EQ(made[rank].size(), declared[rank].size());
+      for (size_t i = 0; i < made[rank].size(); ++i) {
+        ASSERT_EQ(ToString(made[rank][i]), ToString(declared[rank][i]))
+            << ToString(spread) << ", rank " << rank << ", call " << i;
+      }
+    }
+  }
+}
+
 // Vectors that travel in 16 bits are rounded on one rank as well.
 TEST(TrainStepWireTest, AnySpreadGivesTheBitsOfOneRank) {
   TinyTraining training = {.model = TinyModel(kTinyMlp)};
