@@ -79,7 +79,7 @@ class RankWriter {
  private:
   SimThread& main() { return threads_[0]; }
   SimThread& worker() { return threads_.back(); }
-  const RouteDemand& asked() const { return demand_.batch.of_rank[rank_]; }
+  const RouteDemand& asked() const { return demand_.batch.routes.of_rank[rank_]; }
   static double Asked(int64_t count) { return static_cast<double>(count); }
   Range own_leaves() const { return LeavesOfRank(rank_, model_.shape.ranks, model_.shape.leaves); }
   double Elements(double rows) const { return rows * static_cast<double>(model_.width); }
@@ -317,8 +317,9 @@ StepProgram MakeStepProgram(const StepModel& model, const JobDemand& demand, int
     job.calls.resize(calls.size());
     for (size_t c = 0; c < calls.size(); ++c) {
       const Sent sent = calls[c].sent(r, ranks);
-      program.all_sent.messages += sent.messages;
-      program.all_sent.bytes += sent.bytes;
+      program.all_sent += sent;
+      program.between_hosts += calls[c].sent(
+          r, ranks, [&](int to) { return to / model.ranks_per_host != r / model.ranks_per_host; });
       if (calls[c].kind == CallKind::kAllReduceSum) {
         job.calls[c].bytes = calls[c].send[0];
       } else {

@@ -15,6 +15,7 @@
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
 #include "embedding/exchange_places.h"
+#include "embedding/route_count.h"
 #include "embedding/table.h"
 #include "embedding/wire_format.h"
 
@@ -103,12 +104,13 @@ struct StepShape {
   int64_t scalar_words = kScalarWords;  // ScalarWords
   int64_t element_bytes = sizeof(float);
   WireFormats wire = {};
+  bool by_host = false;  // whether vectors go by host
 };
 
 // What the calls of one batch depend on besides.
 struct BatchDemand {
-  int64_t rows = 0;                  // of the whole batch
-  std::vector<RouteDemand> of_rank;  // by requester
+  int64_t rows = 0;  // of the whole batch
+  RouteCounts routes;
 };
 
 // A call to the communicator that one rank makes in a step.
@@ -120,7 +122,12 @@ struct StepCall {
   int bucket = -1;            // of dense parameters
   std::vector<int64_t> send;  // bytes by rank; of an all-reduce one entry, its values
 
-  Sent sent(int rank, int ranks) const;
+  // Returns what is sent, to all ranks or where counts(rank) is true.
+  template <typename Counts = ToAnyRank>
+  Sent sent(int rank, int ranks, const Counts& counts = {}) const {
+    if (kind == CallKind::kAllReduceSum) return SentInAllReduce(rank, ranks, send[0], counts);
+    return SentInAllToAll(rank, send, counts);
+  }
 };
 
 // Returns the calls of rank `rank`, in order. next: the batch whose ids are routed beside the

@@ -19,6 +19,16 @@ constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKin
 
 // 3 and 7 do not divide the leaves.
 constexpr int kRanks[] = {1, 2, 3, 4, 7, 8};
+// Hosts of ranks: in pairs, in turns, of one, two and the rest, where other hosts' ranks lie
+// between.
+std::vector<uint64_t> HostsOf(int ranks, int kind) {
+  std::vector<uint64_t> hosts;
+  for (int r = 0; r < ranks; ++r) {
+    hosts.push_back(kind == 0 ? r / 2 : kind == 1 ? r % 2 : r == 1 ? 0 : 1 + r % 3 / 2);
+  }
+  return hosts;
+}
+
 constexpr WireFormat kWires[] = {WireFormat::kFloat32, WireFormat::kFloat16, WireFormat::kBFloat16};
 
 class TrainStepTest : public testing::TestWithParam<TinyCase> {};
@@ -38,6 +48,19 @@ TEST_P(TrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
       EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
     }
   }
+}
+
+TEST_P(TrainStepTest, VectorsThatGoByHostHaveTheBitsOfOneRank) {
+  const TinyTraining& training = GetParam().training;
+  const auto turn = static_cast<int>(GetParam().name.size());
+  const int ranks = kRanks[2 + turn % 4];
+  const Spread spread = {.ranks = ranks,
+                         .threads = turn % 2 + 1,
+                         .overlap = turn / 2 % 2 == 1,
+                         .plan = kPlans[turn / 4 % 4],
+                         .hosts = HostsOf(ranks, turn % 3)};
+  EXPECT_EQ(Differences(Train(training, Spread{}), Train(training, spread)), "")
+      << ToString(spread);
 }
 
 // What the comparison above is worth: the tiny trainings do what their options say.
@@ -196,6 +219,8 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
                              .threads = r % 4 < 2 ? 1 : 2,
                              .overlap = (r + p / 2) % 2 == 0,
                              .plan = kPlans[p],
+                             .hosts = r > 2 ? HostsOf(kRanks[r], static_cast<int>(r + p) % 3)
+                                            : std::vector<uint64_t>{},
                              .calls = &made};
       Train(training, spread);
       const std::vector<std::vector<TinyCall>> declared = DeclaredCalls(training, spread);
@@ -219,9 +244,11 @@ TEST(TrainStepWireTest, AnySpreadGivesTheBitsOfOneRank) {
       training.wire = {rows, gradients};
       const Outcome expected = Train(training, Spread{});
       digests.insert(expected.digest);
-      const Spread spread = {.ranks = gradients == WireFormat::kFloat16 ? 3 : 8,
+      const int ranks = gradients == WireFormat::kFloat16 ? 3 : 8;
+      const Spread spread = {.ranks = ranks,
                              .threads = 2,
-                             .overlap = rows == WireFormat::kFloat16};
+                             .overlap = rows == WireFormat::kFloat16,
+                             .hosts = HostsOf(ranks, static_cast<int>(rows))};
       EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
     }
   }
