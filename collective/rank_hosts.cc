@@ -1,10 +1,12 @@
 #include "collective/rank_hosts.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "collective/communicator.h"
+#include "core/base/leaf_stack.h"
 #include "xxhash.h"
 
 namespace elastor {
@@ -30,6 +32,32 @@ RankHosts RankHosts::InOrder(int ranks, int ranks_per_host) {
 int RankHosts::Gatherer(int host, int rank) const {
   if (host_of_[rank] == host) return rank;
   return ranks_[host][number_[rank] % ranks_[host].size()];
+}
+
+std::vector<std::vector<Range>> NodesOfHosts(const RankHosts& hosts, int ranks, int64_t leaves) {
+  std::vector<std::vector<Range>> nodes(hosts.hosts());
+  for (int r = 0; r < ranks;) {
+    const int host = hosts.HostOf(r);
+    Range run = LeavesOfRank(r, ranks, leaves);
+    for (++r; r < ranks && hosts.HostOf(r) == host; ++r) {
+      run.end = LeavesOfRank(r, ranks, leaves).end;
+    }
+    const std::vector<Range> of_run = CanonicalNodes(run);
+    nodes[host].insert(nodes[host].end(), of_run.begin(), of_run.end());
+  }
+  return nodes;
+}
+
+int NumberOfNode(const std::vector<Range>& nodes, int64_t leaf) {
+  const auto after = std::partition_point(nodes.begin(), nodes.end(),
+                                          [&](const Range& node) { return node.end <= leaf; });
+  return static_cast<int>(after - nodes.begin());
+}
+
+bool GoesByHost(const RankHosts& hosts, int ranks, int64_t leaves) {
+  return hosts.ShareHosts() &&
+         std::ranges::all_of(NodesOfHosts(hosts, ranks, leaves),
+                             [](const auto& nodes) { return nodes.size() <= kMostHostNodes; });
 }
 
 StatusOr<RankHosts> FindHosts(Communicator& communicator) {

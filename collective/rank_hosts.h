@@ -1,10 +1,12 @@
 #ifndef ELASTOR_COLLECTIVE_RANK_HOSTS_H_
 #define ELASTOR_COLLECTIVE_RANK_HOSTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "core/base/leaves.h"
 #include "core/base/status.h"
 
 namespace elastor {
@@ -38,6 +40,16 @@ class RankHosts {
   std::vector<int> number_;              // of a rank on its host
   std::vector<std::vector<int>> ranks_;  // by host
 };
+
+// Returns the canonical nodes of the leaves of every host's ranks, by host, ascending. Ranks that
+// follow each other make common nodes.
+std::vector<std::vector<Range>> NodesOfHosts(const RankHosts& hosts, int ranks, int64_t leaves);
+// Returns the number of the node in which a leaf lies. REQUIRES: it lies in one.
+int NumberOfNode(const std::vector<Range>& nodes, int64_t leaf);
+// A mask of 64 bits has room for the nodes of a host.
+inline constexpr size_t kMostHostNodes = 64;
+// Returns whether vectors go by host: it spares some, and every host has few nodes.
+bool GoesByHost(const RankHosts& hosts, int ranks, int64_t leaves);
 
 // Returns the hosts of a job's ranks (Communicator::host), and has the communicator note them.
 // Collective.

@@ -1,6 +1,5 @@
 #include "embedding/exchange_places.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -9,8 +8,6 @@
 
 namespace elastor {
 namespace {
-
-constexpr size_t kMostNodes = 64;
 
 // Offsets of cells that lie one after another, rank by rank. This rank's own cells are counted
 // apart, from 0.
@@ -59,7 +56,7 @@ std::vector<std::vector<Range>> NodesOfRanks(int ranks, int64_t leaves) {
   std::vector<std::vector<Range>> nodes;
   for (int r = 0; r < ranks; ++r) {
     nodes.push_back(CanonicalNodes(LeavesOfRank(r, ranks, leaves)));
-    CHECK_LE(nodes.back().size(), kMostNodes);
+    CHECK_LE(nodes.back().size(), size_t{64});
   }
   return nodes;
 }
@@ -70,32 +67,6 @@ std::vector<int32_t> NodeOfLeaf(const std::vector<Range>& nodes) {
     node_of_leaf.insert(node_of_leaf.end(), nodes[n].size(), static_cast<int32_t>(n));
   }
   return node_of_leaf;
-}
-
-std::vector<std::vector<Range>> NodesOfHosts(const RankHosts& hosts, int ranks, int64_t leaves) {
-  std::vector<std::vector<Range>> nodes(hosts.hosts());
-  for (int r = 0; r < ranks;) {
-    const int host = hosts.HostOf(r);
-    Range run = LeavesOfRank(r, ranks, leaves);
-    for (++r; r < ranks && hosts.HostOf(r) == host; ++r) {
-      run.end = LeavesOfRank(r, ranks, leaves).end;
-    }
-    const std::vector<Range> of_run = CanonicalNodes(run);
-    nodes[host].insert(nodes[host].end(), of_run.begin(), of_run.end());
-  }
-  return nodes;
-}
-
-int NumberOfNode(const std::vector<Range>& nodes, int64_t leaf) {
-  const auto after = std::partition_point(nodes.begin(), nodes.end(),
-                                          [&](const Range& node) { return node.end <= leaf; });
-  return static_cast<int>(after - nodes.begin());
-}
-
-bool GoesByHost(const RankHosts& hosts, int ranks, int64_t leaves) {
-  return hosts.ShareHosts() &&
-         std::ranges::all_of(NodesOfHosts(hosts, ranks, leaves),
-                             [](const auto& nodes) { return nodes.size() <= kMostNodes; });
 }
 
 RowPlaces PlaceRows(const EmbeddingLayout& layout, const ShardPlan& plan, int rank,

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "collective/rank_hosts.h"
 #include "core/base/leaves.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/shard_plan.h"
@@ -21,14 +20,6 @@ namespace elastor {
 std::vector<std::vector<Range>> NodesOfRanks(int ranks, int64_t leaves);
 // Returns the number of the node in which each leaf lies, from the first leaf of `nodes` on.
 std::vector<int32_t> NodeOfLeaf(const std::vector<Range>& nodes);
-
-// Returns the canonical nodes of the leaves of every host's ranks, by host, ascending. Ranks that
-// follow each other make common nodes.
-std::vector<std::vector<Range>> NodesOfHosts(const RankHosts& hosts, int ranks, int64_t leaves);
-// Returns the number of the node in which a leaf lies. REQUIRES: it lies in one.
-int NumberOfNode(const std::vector<Range>& nodes, int64_t leaf);
-// Returns whether vectors go by host: it spares some, and every host's nodes fit into a mask.
-bool GoesByHost(const RankHosts& hosts, int ranks, int64_t leaves);
 
 // The sizes, in elements, of an array of vectors and of its parts: [sent to other ranks, in rank
 // order][kept][received, in rank order].

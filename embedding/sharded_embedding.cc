@@ -365,7 +365,7 @@ template <typename T>
 std::unique_ptr<typename ShardedEmbedding<T>::Routing> ShardedEmbedding<T>::MakeRouting() const {
   return std::unique_ptr<Routing>(new Routing(std::make_unique<typename Routing::State>(
       &impl_->layout, impl_->plan, impl_->rank, impl_->leaves, impl_->tables.changes_gradients(),
-      impl_->hosts ? &*impl_->hosts : nullptr)));
+      hosts())));
 }
 
 template <typename T>
@@ -652,6 +652,11 @@ void ShardedEmbedding<T>::set_event_time(int64_t seconds) {
 template <typename T>
 int64_t ShardedEmbedding<T>::output_features() const {
   return impl_->layout.features();
+}
+
+template <typename T>
+const RankHosts* ShardedEmbedding<T>::hosts() const {
+  return impl_->hosts ? &*impl_->hosts : nullptr;
 }
 
 template <typename T>

@@ -12,7 +12,6 @@
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/process/build_info.h"
 #include "core/report/chart.h"
-#include "embedding/exchange_places.h"
 #include "trainer/cost/step_program.h"
 #include "trainer/experiment/make_options.h"
 
@@ -148,7 +147,7 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                 .batch_losses = step.options.task.batch_losses(),
                 .scalar_words = ScalarWords(model_->tables),
                 .wire = MakeWireFormats(experiment_->parallel()),
-                .by_host = by_host};
+                .hosts = by_host ? &hosts : nullptr};
   step.gpus = machine_->gpus();
   step.threads = threads;
   step.width = TableWidth(*experiment_);

@@ -1,6 +1,7 @@
 #include "trainer/cost/step_program.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "collective/dense_reduce.h"
@@ -236,9 +237,9 @@ class RankWriter {
       SimThread* const thread = &worker();
       Wait(thread, begun, 1);
       Add(StepPart::kCompute, work_.UniqueIds(Asked(asked().occurrences)), 1, thread);
-      BesideCalls(Phase::kIdExchange, -1);
+      BesideCalls(Phase::kIdExchange);
       Add(StepPart::kCompute, work_.OwnedKeys(listed()), 1, thread);
-      BesideCalls(Phase::kScalars, -1);
+      BesideCalls(Phase::kScalars);
       for (const int bucket : ReduceOrder(buckets_, true)) {
         Wait(thread, bucket, model_.threads);
         ReduceBucket(StepPart::kCompute, bucket, thread);
@@ -263,11 +264,9 @@ class RankWriter {
     Calls(Phase::kScalars, StepPart::kCompute);
   }
 
-  void BesideCalls(Phase phase, int bucket) {
+  void BesideCalls(Phase phase) {
     for (size_t i = 0; i < calls_.size(); ++i) {
-      if (calls_[i].beside && calls_[i].phase == phase && calls_[i].bucket == bucket) {
-        CallNumber(i, &worker());
-      }
+      if (calls_[i].beside && calls_[i].phase == phase) CallNumber(i, &worker());
     }
   }
 
@@ -276,20 +275,37 @@ class RankWriter {
     const Range& range = model_.shape.buckets[bucket];
     const auto elements = static_cast<double>(range.size());
     const double nodes = static_cast<double>(nodes_.OfRank(rank_));
+    const bool by_host = model_.shape.hosts != nullptr;
     double before = model_.threads > 1 ? work_.Fold(model_.threads * elements) : 0;
-    if (nodes > 1) before += work_.Copy(nodes * elements * model_.shape.element_bytes);
+    if (nodes > 1 || by_host) before += work_.Copy(nodes * elements * model_.shape.element_bytes);
     Add(part, before, 1, thread);
-    if (model_.shape.overlap) {
-      BesideCalls(Phase::kDenseReduce, bucket);
-    } else {
-      for (size_t i = 0; i < calls_.size(); ++i) {
-        if (calls_[i].phase == Phase::kDenseReduce && calls_[i].bucket == bucket) {
-          CallNumber(i, thread);
-        }
-      }
+    // Calls, with the sums of the host's nodes between them.
+    bool first = true;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (calls_[i].phase != Phase::kDenseReduce || calls_[i].bucket != bucket) continue;
+      if (!first) Add(part, work_.Fold(gathered_elements(range)), 1, thread);
+      first = false;
+      CallNumber(i, thread);
     }
     const auto slice = static_cast<double>(SliceOfRank(range, rank_, model_.shape.ranks).size());
-    Add(part, work_.Fold(slice * static_cast<double>(nodes_.leaves.size())), 1, thread);
+    const double summed = by_host ? host_nodes() : static_cast<double>(nodes_.leaves.size());
+    Add(part, work_.Fold(slice * summed), 1, thread);
+  }
+
+  // By host: elements of a bucket's gradients that the rank sums for owners, and nodes of all
+  // hosts.
+  double gathered_elements(const Range& bucket) const {
+    HostExchange exchange;
+    const HostNodes of_hosts(*model_.shape.hosts, nodes_, model_.shape.ranks, model_.shape.leaves);
+    exchange.SizeReduce(bucket, *model_.shape.hosts, nodes_, of_hosts, rank_, 1);
+    return static_cast<double>(std::accumulate(exchange.within.receive.begin(),
+                                               exchange.within.receive.end(), int64_t{0}));
+  }
+  double host_nodes() const {
+    const HostNodes of_hosts(*model_.shape.hosts, nodes_, model_.shape.ranks, model_.shape.leaves);
+    size_t nodes = 0;
+    for (const auto& leaves : of_hosts.leaves) nodes += leaves.size();
+    return static_cast<double>(nodes);
   }
 
   const StepModel& model_;

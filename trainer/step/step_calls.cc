@@ -56,10 +56,22 @@ class Calls {
     const BatchNodes nodes(shape_.ranks, shape_.leaves, batch.rows);
     const StepPart part = shape_.overlap ? StepPart::kCompute : StepPart::kReduce;
     for (const int b : ReduceOrder(static_cast<int>(shape_.buckets.size()), shape_.overlap)) {
-      SliceExchange exchange;
-      exchange.Size(shape_.buckets[b], nodes, rank_, shape_.element_bytes);
-      Add({part, shape_.overlap, Phase::kDenseReduce, CallKind::kAllToAllV, b,
-           std::move(exchange.send)});
+      const auto send = [&](SliceExchange* exchange) {
+        Add({part, shape_.overlap, Phase::kDenseReduce, CallKind::kAllToAllV, b,
+             std::move(exchange->send)});
+      };
+      if (shape_.hosts != nullptr) {
+        const HostNodes host_nodes(*shape_.hosts, nodes, shape_.ranks, shape_.leaves);
+        HostExchange exchange;
+        exchange.SizeReduce(shape_.buckets[b], *shape_.hosts, nodes, host_nodes, rank_,
+                            shape_.element_bytes);
+        send(&exchange.within);
+        send(&exchange.between);
+      } else {
+        SliceExchange exchange;
+        exchange.Size(shape_.buckets[b], nodes, rank_, shape_.element_bytes);
+        send(&exchange);
+      }
     }
   }
 
@@ -89,6 +101,16 @@ class Calls {
 
   void GatherBuckets() {
     for (int b = 0; b < static_cast<int>(shape_.buckets.size()); ++b) {
+      if (shape_.hosts != nullptr) {
+        HostExchange exchange;
+        exchange.SizeGather(shape_.buckets[b], *shape_.hosts, shape_.ranks, rank_,
+                            shape_.element_bytes);
+        for (SliceExchange* leg : {&exchange.between, &exchange.within}) {
+          Add({StepPart::kUpdate, false, Phase::kDenseGather, CallKind::kAllToAllV, b,
+               std::move(leg->send)});
+        }
+        continue;
+      }
       std::vector<int64_t> bytes;
       SizeSlices(shape_.buckets[b], shape_.ranks, shape_.element_bytes, &bytes);
       Add({StepPart::kUpdate, false, Phase::kDenseGather, CallKind::kAllGatherV, b,
@@ -106,7 +128,7 @@ class Calls {
       sizes.push_back(words == 0 ? 0 : sizeof(int64_t));
       lists.push_back(words * static_cast<int64_t>(sizeof(int64_t)));
     }
-    const CallKind kind = shape_.by_host ? CallKind::kAllToAllV : CallKind::kAllToAll;
+    const CallKind kind = shape_.hosts != nullptr ? CallKind::kAllToAllV : CallKind::kAllToAll;
     Add({part, beside, Phase::kIdExchange, kind, -1, std::move(sizes)});
     Add({part, beside, Phase::kIdExchange, CallKind::kAllToAllV, -1, std::move(lists)});
   }

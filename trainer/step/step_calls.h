@@ -12,6 +12,7 @@
 #include "collective/call.h"
 #include "collective/call_messages.h"
 #include "collective/communicator.h"
+#include "collective/rank_hosts.h"
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
 #include "embedding/exchange_places.h"
@@ -104,7 +105,7 @@ struct StepShape {
   int64_t scalar_words = kScalarWords;  // ScalarWords
   int64_t element_bytes = sizeof(float);
   WireFormats wire = {};
-  bool by_host = false;  // whether vectors go by host
+  const RankHosts* hosts = nullptr;  // if vectors and dense gradients go by host
 };
 
 // What the calls of one batch depend on besides.

@@ -387,7 +387,7 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                            .batch_losses = training.task.batch_losses(),
                            .scalar_words = ScalarWords(options.tables),
                            .wire = options.wire,
-                           .by_host = hosts != nullptr};
+                           .hosts = hosts};
   std::vector<BatchDemand> demands;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     int64_t begin = 0;
