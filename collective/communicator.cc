@@ -57,11 +57,16 @@ std::string Communicator::DescribeDeadline(const Call& call, double deadline_sec
 }
 
 template <typename Collective>
-Status Communicator::Record(const Call& call, Collective collective) {
+Status Communicator::Record(const Call& call, const Sent& between_hosts, Collective collective) {
   const Clock::time_point start = Clock::now();
   Status status = collective(Numbered(call));
-  records_[static_cast<size_t>(work())][static_cast<size_t>(call.phase)] +=
-      {1, call.messages_sent, call.bytes_sent, call.bytes_received, SecondsSince(start)};
+  records_[static_cast<size_t>(work())][static_cast<size_t>(call.phase)] += {1,
+                                                                             call.messages_sent,
+                                                                             call.bytes_sent,
+                                                                             call.bytes_received,
+                                                                             SecondsSince(start),
+                                                                             between_hosts.messages,
+                                                                             between_hosts.bytes};
   return status;
 }
 
@@ -72,7 +77,7 @@ PhaseRecord Communicator::record(Phase phase) const {
 }
 
 Status Communicator::Barrier(Phase phase) {
-  return Record({CallKind::kBarrier, phase, SentInBarrier(size_)},
+  return Record({CallKind::kBarrier, phase, SentInBarrier(size_)}, {},
                 [&](const Call& call) { return DoBarrier(call); });
 }
 
@@ -81,7 +86,7 @@ Status Communicator::AllToAll(Phase phase, const void* send, void* receive, size
   block_bytes_.assign(size_, block);
   const Sent sent = SentInAllToAll(rank_, block_bytes_);
   return Record({CallKind::kAllToAll, phase, sent.messages, sent.bytes, sent.bytes, block_bytes},
-                [&](const Call& call) {
+                SentInAllToAll(rank_, block_bytes_, OnOtherHost()), [&](const Call& call) {
                   return DoAllToAllV(call, static_cast<const char*>(send), block_bytes_,
                                      static_cast<char*>(receive), block_bytes_);
                 });
@@ -95,7 +100,7 @@ Status Communicator::AllToAllV(Phase phase, const void* send, std::span<const in
   const Sent sent = SentInAllToAll(rank_, send_bytes);
   const int64_t received = Sum(receive_bytes) - receive_bytes[rank_];
   return Record({CallKind::kAllToAllV, phase, sent.messages, sent.bytes, received},
-                [&](const Call& call) {
+                SentInAllToAll(rank_, send_bytes, OnOtherHost()), [&](const Call& call) {
                   return DoAllToAllV(call, static_cast<const char*>(send), send_bytes,
                                      static_cast<char*>(receive), receive_bytes);
                 });
@@ -105,10 +110,10 @@ Status Communicator::AllGatherV(Phase phase, const void* send, void* receive,
                                 std::span<const int64_t> bytes) {
   CheckLengths(bytes, size_);
   const int64_t total = Sum(bytes);
-  const Sent sent = SentInAllGather(size_, bytes[rank_]);
+  const Sent sent = SentInAllGather(rank_, size_, bytes[rank_]);
   return Record({CallKind::kAllGatherV, phase, sent.messages, sent.bytes, total - bytes[rank_],
                  static_cast<uint64_t>(total)},
-                [&](const Call& call) {
+                SentInAllGather(rank_, size_, bytes[rank_], OnOtherHost()), [&](const Call& call) {
                   return DoAllGatherV(call, static_cast<const char*>(send),
                                       static_cast<char*>(receive), bytes);
                 });
@@ -119,10 +124,11 @@ Status Communicator::Broadcast(Phase phase, void* data, size_t bytes, int root) 
   CHECK_LT(root, size_);
   const int64_t length = static_cast<int64_t>(bytes);
   const Sent sent = SentInBroadcast(rank_, root, size_, length);
-  return Record(
-      {CallKind::kBroadcast, phase, sent.messages, sent.bytes, rank_ == root ? 0 : length,
-       bytes * size_ + root},
-      [&](const Call& call) { return DoBroadcast(call, static_cast<char*>(data), length, root); });
+  return Record({CallKind::kBroadcast, phase, sent.messages, sent.bytes, rank_ == root ? 0 : length,
+                 bytes * size_ + root},
+                SentInBroadcast(rank_, root, size_, length, OnOtherHost()), [&](const Call& call) {
+                  return DoBroadcast(call, static_cast<char*>(data), length, root);
+                });
 }
 
 Status Communicator::AllReduceSum(Phase phase, std::span<int64_t> values) {
@@ -135,8 +141,10 @@ Status Communicator::AllReduceMax(Phase phase, std::span<int64_t> values) {
 
 Status Communicator::AllReduce(CallKind kind, Phase phase, Reduction reduction,
                                std::span<int64_t> values) {
-  const Sent sent = SentInAllReduce(rank_, size_, static_cast<int64_t>(values.size_bytes()));
+  const auto bytes = static_cast<int64_t>(values.size_bytes());
+  const Sent sent = SentInAllReduce(rank_, size_, bytes);
   return Record({kind, phase, sent.messages, sent.bytes, sent.bytes, values.size()},
+                SentInAllReduce(rank_, size_, bytes, OnOtherHost()),
                 [&](const Call& call) { return DoAllReduce(call, reduction, values); });
 }
 

@@ -8,9 +8,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/call.h"
+#include "collective/call_messages.h"
 #include "core/base/status.h"
 
 namespace elastor {
@@ -21,6 +23,9 @@ struct PhaseRecord {
   int64_t bytes_sent = 0;      // to other ranks
   int64_t bytes_received = 0;  // from other ranks
   double seconds = 0;          // inside the calls, waiting included
+  // Of what was sent, to ranks of other hosts (Communicator::NoteHosts).
+  int64_t messages_between_hosts = 0;
+  int64_t bytes_between_hosts = 0;
 
   PhaseRecord& operator+=(const PhaseRecord& other) {
     calls += other.calls;
@@ -28,6 +33,8 @@ struct PhaseRecord {
     bytes_sent += other.bytes_sent;
     bytes_received += other.bytes_received;
     seconds += other.seconds;
+    messages_between_hosts += other.messages_between_hosts;
+    bytes_between_hosts += other.bytes_between_hosts;
     return *this;
   }
 };
@@ -49,6 +56,11 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  // From now on the record tells what goes to other hosts. host_of: by rank, the number of its
+  // host.
+  void NoteHosts(std::vector<int> host_of) { host_of_ = std::move(host_of); }
+  // Returns the name of this rank's host; empty between threads of one process.
+  virtual std::string host() const { return {}; }
   int rank() const { return rank_; }
   int size() const { return size_; }
 
@@ -125,7 +137,11 @@ class Communicator {
   Status AllReduce(CallKind kind, Phase phase, Reduction reduction, std::span<int64_t> values);
   // Runs the collective as the next call and keeps its record.
   template <typename Collective>
-  Status Record(const Call& call, Collective collective);
+  Status Record(const Call& call, const Sent& between_hosts, Collective collective);
+  // Returns whether a rank is on another host, as far as hosts are known.
+  auto OnOtherHost() const {
+    return [this](int rank) { return !host_of_.empty() && host_of_[rank] != host_of_[rank_]; };
+  }
 
   const int rank_;
   const int size_;
@@ -133,6 +149,7 @@ class Communicator {
   std::atomic<uint64_t> activity_ = 0;  // low byte: the activity; above it: the number of changes
   PhaseRecord records_[static_cast<size_t>(Work::kCount)][static_cast<size_t>(Phase::kCount)];
   std::vector<int64_t> block_bytes_;  // lengths of the blocks of an AllToAll
+  std::vector<int> host_of_;          // by rank; empty: not known
 };
 
 struct CommunicatorOptions {

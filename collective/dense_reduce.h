@@ -7,6 +7,7 @@
 
 #include "collective/communicator.h"
 #include "collective/leaf_tree.h"
+#include "collective/rank_hosts.h"
 
 namespace elastor {
 
@@ -39,9 +40,9 @@ struct SliceExchange {
   void Size(const Range& bucket, const BatchNodes& nodes, int rank, int64_t element_bytes);
 };
 
-// From so many ranks on a bucket is halved: then the 2 log2(N) rounds cost less than N - 1
-// messages.
-inline constexpr int kLeastHalvingRanks = 8;
+// From so many ranks on a bucket is halved. On fewer, the rounds within a host cost more than the
+// messages between hosts that they save (docs/inside/design_scale.md).
+inline constexpr int kLeastHalvingRanks = 64;
 // Whether N ranks halve a bucket: they are a power of two, and each is left with one canonical
 // node, of V / N leaves. A batch must have rows for every rank besides, else it travels directly.
 bool Halves(int ranks, int64_t leaves);
@@ -66,6 +67,29 @@ struct HalvedBucket {
   HalvedBucket(const Range& bucket, int rank, int ranks);
 };
 
+// The nodes of every host in one batch: what its ranks' nodes become where they are added inside
+// the host.
+struct HostNodes {
+  std::vector<std::vector<int64_t>> leaves;  // by host: the first present leaf of each, ascending
+  std::vector<int> node_of;  // by node of BatchNodes: the host's node of which it is a part
+
+  HostNodes() = default;
+  HostNodes(const RankHosts& hosts, const BatchNodes& nodes, int ranks, int64_t node_leaves);
+};
+
+// The exchanges of a bucket by host (RankHosts::Gatherer), in bytes by rank. Gradients: a rank
+// sends the slices of all owners to the ranks of its host that gather for them, and these send
+// their sums to the owners. Weights go the other way: from the owners to the ranks that gather for
+// them, which send what they have to the ranks of their host.
+struct HostExchange {
+  SliceExchange within, between;
+
+  void SizeReduce(const Range& bucket, const RankHosts& hosts, const BatchNodes& nodes,
+                  const HostNodes& host_nodes, int rank, int64_t element_bytes);
+  void SizeGather(const Range& bucket, const RankHosts& hosts, int ranks, int rank,
+                  int64_t element_bytes);
+};
+
 // Sums gradients over leaves and hands each rank its slice. Directly: every rank sends slice s of
 // its canonical nodes to rank s, which folds them in tree order. Steps: one all-to-all of N - 1
 // messages a rank; bytes sent by a rank: nodes * bucket * (N-1)/N (nodes = 1 when N divides V, at
@@ -76,8 +100,8 @@ struct HalvedBucket {
 template <typename T>
 class DenseReducer {
  public:
-  // leaves: V. communicator outlives the reducer.
-  DenseReducer(Communicator* communicator, int64_t leaves);
+  // leaves: V. hosts: if sums go by host; else null. communicator and hosts outlive the reducer.
+  DenseReducer(Communicator* communicator, int64_t leaves, const RankHosts* hosts = nullptr);
 
   // nodes: this rank's canonical nodes of the bucket (data covering the whole bucket: element i of
   // node.data is element bucket.begin + i), as NodeLeaves(rank, size, leaves, batch_rows) says.
@@ -99,11 +123,20 @@ class DenseReducer {
   Status Exchange(Phase phase, int partner, const Range& sent, int64_t received, T* receive);
   // Returns the slices of all nodes one after another, by destination. One node needs no copy.
   const T* PackSlices(const Range& bucket, std::span<const typename TreeFold<T>::Node> nodes);
+  Status ReduceByHost(const Range& bucket, std::span<const typename TreeFold<T>::Node> nodes,
+                      T* slice);
+  Status GatherByHost(const Range& bucket, T* weights);
+  // Sums the gathered slices inside the host's nodes. to: [owner][node].
+  void FoldGathered(const Range& bucket, T* to);
 
   Communicator* communicator_;
   int64_t leaves_;
+  const RankHosts* hosts_;
+  std::vector<std::vector<int>> gathered_;  // by rank of the host: the owners it gathers for
   int64_t batch_rows_ = -1;
   BatchNodes nodes_;  // nodes of a batch of batch_rows_ rows
+  HostNodes host_nodes_;
+  HostExchange by_host_;
   std::vector<T> send_;
   std::vector<T> receive_;
   std::vector<const T*> received_nodes_;

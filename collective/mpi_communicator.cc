@@ -190,7 +190,8 @@ class MpiCommunicator final : public Communicator {
     CHECK_LE(options.max_message_bytes, INT_MAX);
     // Peers may be other programs that happen to use MPI.
     deadline_seconds_ = options.start_seconds;
-    std::snprintf(host_, sizeof host_, "%s", mpi_.host());
+    const char* const named = std::getenv("ELASTOR_HOST");
+    std::snprintf(host_, sizeof host_, "%s", named == nullptr ? mpi_.host() : named);
     {
       const CallScope scope(this,
                             Numbered({CallKind::kStart, Phase::kSetup, SentInBarrier(size())}));
@@ -216,6 +217,8 @@ class MpiCommunicator final : public Communicator {
                                   options_.terminated);
     mpi_.finalize();
   }
+
+  std::string host() const override { return host_; }
 
   void Abandon() override {
     StopWatching();

@@ -2,8 +2,10 @@
 #define ELASTOR_EMBEDDING_EMBEDDING_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "collective/rank_hosts.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
 #include "embedding/wire_format.h"
@@ -24,6 +26,8 @@ struct EmbeddingOptions {
   // Whether they note which rows steps update (EmbeddingState::unpublished).
   bool track_unpublished = false;
   WireFormats wire = {};  // kFloat32 on a device, and for numbers of double precision
+  // Vectors go by host, where that spares any (IdRoute); none: straight. On the host alone.
+  std::optional<RankHosts> hosts = {};
   // Where rows lie that need not be in memory; null: none. Outlives the tables. On the host alone.
   RowTier* tier = nullptr;
 };

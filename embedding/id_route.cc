@@ -26,15 +26,24 @@ std::vector<int64_t> InBytes(const std::vector<int64_t>& words) {
 }  // namespace
 
 IdRoute::IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
-                 bool changes_gradients)
+                 bool changes_gradients, const RankHosts* hosts)
     : layout_(layout),
       plan_(plan),
       rank_(rank),
       ranks_(plan->ranks()),
+      leaves_(leaves),
       owned_leaves_(LeavesOfRank(rank, ranks_, leaves)),
       changes_gradients_(changes_gradients),
+      hosts_(hosts),
+      list_of_(ranks_),
+      sends_(ranks_, true),
       canonical_nodes_(NodesOfRanks(ranks_, leaves)),
       ids_(layout) {
+  for (int r = 0; r < ranks_; ++r) {
+    list_of_[r] = hosts == nullptr ? r : hosts->Gatherer(hosts->HostOf(rank), r);
+    if (hosts != nullptr) sends_[r] = hosts->HostOf(r) == hosts->HostOf(rank);
+  }
+  receives_ = sends_;
   for (Lists* lists : {&sent_, &received_}) {
     lists->tables = layout->tables();
     lists->begin.assign(ranks_ * layout->tables() + 1, 0);
@@ -43,17 +52,60 @@ IdRoute::IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank,
   for (int64_t t = 0; t < layout->tables(); ++t) has_times_ |= layout->table(t).rules.by_time();
 }
 
+IdRoute::IdRoute(const IdRoute* within)
+    : IdRoute(within->layout_, within->plan_, within->rank_, within->leaves_,
+              within->changes_gradients_) {
+  hosts_ = within->hosts_;
+  within_ = within;
+  const int host = hosts_->HostOf(rank_);
+  const std::vector<std::vector<Range>> of_hosts = NodesOfHosts(*hosts_, ranks_, leaves_);
+  for (int r = 0; r < ranks_; ++r) {
+    sends_[r] = hosts_->Gatherer(host, r) == rank_;
+    receives_[r] = hosts_->Gatherer(hosts_->HostOf(r), rank_) == r;
+    canonical_nodes_[r] = of_hosts[hosts_->HostOf(r)];
+  }
+  int64_t last = -1;
+  for (int r = 0; r < ranks_; ++r) {
+    if (!receives_[r]) continue;
+    sorts_nodes_ |= canonical_nodes_[r].front().begin < last;
+    last = canonical_nodes_[r].back().begin;
+  }
+}
+
 Status IdRoute::Route(const SparseBatch& batch, Communicator* communicator, ThreadPool* pool) {
   CHECK_EQ(batch.first_leaf, owned_leaves_.begin);
   CHECK_EQ(static_cast<int64_t>(batch.leaf_offsets.size()), owned_leaves_.size() + 1);
   const Status mine = ids_.Build(batch, pool);
   own_latest_ = batch.latest;
-  MakeLists();
-  MakeNodeMasks();
-  const Status exchanged = ExchangeMessages(communicator, !mine.ok());
-  ELASTOR_RETURN_IF_ERROR(exchanged);
-  const bool anybody_failed = std::count(receive_words_.begin(), receive_words_.end(), kFailed) > 0;
-  if (anybody_failed) return AgreeOnStatus(*communicator, mine);
+  return ExchangeLists(mine, communicator, pool);
+}
+
+Status IdRoute::RouteGathered(Communicator* communicator) {
+  own_latest_ = within_->latest_;
+  return ExchangeLists(within_->batch_status_, communicator, /*pool=*/nullptr);
+}
+
+Status IdRoute::ExchangeLists(const Status& mine, Communicator* communicator, ThreadPool* pool) {
+  const bool leg_within = hosts_ != nullptr && within_ == nullptr;
+  const bool failed = !mine.ok() || (within_ != nullptr && within_->AnybodyFailed());
+  if (!failed) {
+    MakeLists();
+    MakeNodeMasks();
+  }
+  batch_status_ = mine;
+  send_words_.assign(ranks_, 0);
+  receive_words_.assign(ranks_, 0);
+  for (int r = 0; r < ranks_; ++r) {
+    if (sends_[r]) send_words_[r] = failed ? kFailed : MessageWords(r);
+  }
+  ELASTOR_RETURN_IF_ERROR(ExchangeSizes(communicator));
+  if (AnybodyFailed()) {
+    // Every rank sees it at the end of the way: all stop there together.
+    if (!leg_within) return AgreeOnStatus(*communicator, mine);
+    const std::vector<int64_t> nothing(ranks_, 0);
+    return communicator->AllToAllV(Phase::kIdExchange, nullptr, nothing, nullptr, nothing);
+  }
+  ELASTOR_RETURN_IF_ERROR(ExchangeMessages(communicator));
   ReadLists();
   NumberOwnedKeys();
   PlaceVectors();
@@ -66,6 +118,10 @@ Status IdRoute::Route(const SparseBatch& batch, Communicator* communicator, Thre
   return OkStatus();
 }
 
+bool IdRoute::AnybodyFailed() const {
+  return std::count(receive_words_.begin(), receive_words_.end(), kFailed) > 0;
+}
+
 std::vector<int64_t> IdRoute::Lists::counts() const {
   std::vector<int64_t> counts(begin.size() - 1);
   for (size_t k = 0; k < counts.size(); ++k) counts[k] = begin[k + 1] - begin[k];
@@ -74,8 +130,8 @@ std::vector<int64_t> IdRoute::Lists::counts() const {
 
 void IdRoute::MakeLists() {
   const int64_t tables = layout_->tables();
-  const int64_t* keys = ids_.keys();
-  owner_of_.Resize(ids_.size());
+  const int64_t* keys = this->keys();
+  owner_of_.Resize(listed_size());
   std::fill(sent_.begin.begin(), sent_.begin.end(), 0);
   const auto count = [&](int64_t rank, int64_t t) -> int64_t& {
     return sent_.begin[rank * tables + t + 1];
@@ -83,14 +139,14 @@ void IdRoute::MakeLists() {
   // Whether every rank owns all keys of a table.
   const auto all_own = [&](int64_t t) { return alone() || plan_->replicated(static_cast<int>(t)); };
   for (int64_t t = 0; t < tables; ++t) {
-    const Range unique = ids_.OfTable(t);
+    const Range unique = OfTable(t);
     if (all_own(t)) {
-      for (int r = 0; r < ranks_; ++r) count(r, t) = unique.size();
+      for (int r = 0; r < ranks_; ++r) count(r, t) = sends_[r] ? unique.size() : 0;
       continue;
     }
     const KeySpace key_space = layout_->table(t).keys();
     for (int64_t u = unique.begin; u < unique.end; ++u) {
-      owner_of_[u] = plan_->Owner(static_cast<int>(t), key_space.PartitionOf(keys[u]));
+      owner_of_[u] = list_of_[plan_->Owner(static_cast<int>(t), key_space.PartitionOf(keys[u]))];
       ++count(owner_of_[u], t);
     }
   }
@@ -99,10 +155,10 @@ void IdRoute::MakeLists() {
   sent_items_.Resize(sent_.begin.back());
   std::vector<uint32_t*> cursor(ranks_);
   for (int64_t t = 0; t < tables; ++t) {
-    const Range unique = ids_.OfTable(t);
+    const Range unique = OfTable(t);
     for (int r = 0; r < ranks_; ++r) {
       cursor[r] = sent_items_.data() + sent_.begin[r * tables + t];
-      if (all_own(t)) {
+      if (all_own(t) && sends_[r]) {
         std::iota(cursor[r], cursor[r] + unique.size(), static_cast<uint32_t>(unique.begin));
       }
     }
@@ -115,7 +171,16 @@ void IdRoute::MakeLists() {
 
 void IdRoute::MakeNodeMasks() {
   if (!HasMasks(rank_)) return;
-  uint64_t* masks = node_masks_.Resize(ids_.size());
+  uint64_t* masks = node_masks_.Resize(listed_size());
+  if (within_ != nullptr) {
+    for (int64_t u = 0; u < listed_size(); ++u) {
+      masks[u] = 0;
+      for (const Node& node : within_->NodesOf(u)) {
+        masks[u] |= uint64_t{1} << NumberOfNode(nodes(), node.leaf);
+      }
+    }
+    return;
+  }
   const std::vector<int32_t> node_of_leaf = NodeOfLeaf(nodes());
   for (int64_t u = 0; u < ids_.size(); ++u) {
     masks[u] = 0;
@@ -125,19 +190,33 @@ void IdRoute::MakeNodeMasks() {
   }
 }
 
-Status IdRoute::ExchangeMessages(Communicator* communicator, bool failed) {
-  send_words_.assign(ranks_, kFailed);
-  receive_words_.assign(ranks_, 0);
-  if (!failed) {
-    for (int r = 0; r < ranks_; ++r) {
-      send_words_[r] = MessageWords(sent_, r, HasMasks(rank_));
+Status IdRoute::ExchangeSizes(Communicator* communicator) {
+  if (hosts_ == nullptr) {
+    return communicator->AllToAll(Phase::kIdExchange, send_words_.data(), receive_words_.data(),
+                                  kWordBytes);
+  }
+  std::vector<int64_t> send, receive, send_bytes(ranks_, 0), receive_bytes(ranks_, 0);
+  for (int r = 0; r < ranks_; ++r) {
+    if (r == rank_) continue;
+    if (sends_[r]) {
+      send.push_back(send_words_[r]);
+      send_bytes[r] = kWordBytes;
+    }
+    if (receives_[r]) {
+      receive.push_back(0);
+      receive_bytes[r] = kWordBytes;
     }
   }
-  ELASTOR_RETURN_IF_ERROR(communicator->AllToAll(Phase::kIdExchange, send_words_.data(),
-                                                 receive_words_.data(), kWordBytes));
-  for (int64_t words : receive_words_) {
-    if (words == kFailed) return OkStatus();  // every rank sees it: all stop here together
+  ELASTOR_RETURN_IF_ERROR(communicator->AllToAllV(Phase::kIdExchange, send.data(), send_bytes,
+                                                  receive.data(), receive_bytes));
+  auto next = receive.begin();
+  for (int r = 0; r < ranks_; ++r) {
+    if (receives_[r]) receive_words_[r] = r == rank_ ? send_words_[r] : *next++;
   }
+  return OkStatus();
+}
+
+Status IdRoute::ExchangeMessages(Communicator* communicator) {
   const int64_t received_at = WriteMessages();
   send_words_[rank_] = 0;
   receive_words_[rank_] = 0;
@@ -162,33 +241,36 @@ int64_t IdRoute::WriteMessages() {
       message_begin_[r] = receive_at;
       receive_at += receive_words_[r];
     }
-    int64_t* word = words_.data() + at;
-    for (int64_t t = 0; t < layout_->tables(); ++t) *word++ = sent_.count(r, t);
-    if (has_times_) *word++ = own_latest_;
-    const std::span<const uint32_t> list(sent_items_.data() + sent_.begin[r * sent_.tables],
-                                         sent_.OfRank(r));
-    for (uint32_t u : list) *word++ = ids_.keys()[u];
-    if (HasMasks(rank_)) {
-      for (uint32_t u : list) *word++ = static_cast<int64_t>(node_masks_[u]);
-    }
-    for (int64_t t = 0; t < layout_->tables(); ++t) {
-      if (!Counts(t)) continue;
-      const std::span<const uint32_t> ids = Sent(r, t);
-      for (size_t i = 0; i < ids.size(); i += 2) {
-        const auto count = [&](size_t at) -> uint64_t {
-          return at < ids.size() ? ids_.OccurrencesOf(ids[at]).size() : 0;
-        };
-        *word++ = static_cast<int64_t>(count(i) | count(i + 1) << 32);
-      }
-    }
+    if (sends_[r]) WriteMessage(r, words_.data() + at);
   }
   return sent + kept;
 }
 
-int64_t IdRoute::MessageWords(const Lists& lists, int rank, bool has_masks) const {
-  int64_t words = HeaderWords() + lists.OfRank(rank) * (has_masks ? 2 : 1);
+void IdRoute::WriteMessage(int r, int64_t* word) const {
+  for (int64_t t = 0; t < layout_->tables(); ++t) *word++ = sent_.count(r, t);
+  if (has_times_) *word++ = own_latest_;
+  const std::span<const uint32_t> list(sent_items_.data() + sent_.begin[r * sent_.tables],
+                                       sent_.OfRank(r));
+  for (uint32_t u : list) *word++ = keys()[u];
+  if (HasMasks(rank_)) {
+    for (uint32_t u : list) *word++ = static_cast<int64_t>(node_masks_[u]);
+  }
   for (int64_t t = 0; t < layout_->tables(); ++t) {
-    if (Counts(t)) words += CountWords(lists.count(rank, t));
+    if (!Counts(t)) continue;
+    const std::span<const uint32_t> ids = Sent(r, t);
+    for (size_t i = 0; i < ids.size(); i += 2) {
+      const auto count = [&](size_t at) -> uint64_t {
+        return at < ids.size() ? OccurrencesOf(ids[at]) : 0;
+      };
+      *word++ = static_cast<int64_t>(count(i) | count(i + 1) << 32);
+    }
+  }
+}
+
+int64_t IdRoute::MessageWords(int rank) const {
+  int64_t words = HeaderWords() + sent_.OfRank(rank) * (HasMasks(rank_) ? 2 : 1);
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    if (Counts(t)) words += CountWords(sent_.count(rank, t));
   }
   return words;
 }
@@ -207,10 +289,11 @@ void IdRoute::ReadLists() {
   int64_t total = 0;
   latest_ = 0;
   for (int requester = 0; requester < ranks_; ++requester) {
-    if (has_times_) latest_ = std::max(latest_, MessageFrom(requester)[tables]);
+    const bool comes = receives_[requester];
+    if (has_times_ && comes) latest_ = std::max(latest_, MessageFrom(requester)[tables]);
     for (int64_t t = 0; t < tables; ++t) {
       received_.begin[requester * tables + t] = total;
-      total += MessageFrom(requester)[t];
+      if (comes) total += MessageFrom(requester)[t];
     }
   }
   received_.begin.back() = total;
@@ -256,17 +339,44 @@ StatusOr<RouteDemand> IdRoute::Count(const SparseBatch& batch, ThreadPool* pool)
   ELASTOR_RETURN_IF_ERROR(ids_.Build(batch, pool));
   MakeLists();
   MakeNodeMasks();
+  return Demand();
+}
+
+void IdRoute::Gather(std::span<IdRoute* const> from) {
+  message_begin_.assign(ranks_, 0);
+  int64_t words = 0;
+  for (const IdRoute* requester : from) {
+    message_begin_[requester->rank_] = words;
+    words += requester->MessageWords(rank_);
+  }
+  words_.Resize(words);
+  for (const IdRoute* requester : from) {
+    requester->WriteMessage(rank_, words_.data() + message_begin_[requester->rank_]);
+  }
+  ReadLists();
+  NumberOwnedKeys();
+  PlaceVectors();
+  PlaceReceivedGradients();
+}
+
+RouteDemand IdRoute::CountGathered() {
+  MakeLists();
+  MakeNodeMasks();
+  return Demand();
+}
+
+RouteDemand IdRoute::Demand() const {
   const std::vector<int64_t> keys = sent_.counts();
   const std::vector<int64_t> none(keys.size(), 0);
   RouteDemand demand;
   for (int r = 0; r < ranks_; ++r) {
     demand.keys.push_back(sent_.OfRank(r));
-    demand.words.push_back(MessageWords(sent_, r, HasMasks(rank_)));
+    demand.words.push_back(sends_[r] ? MessageWords(r) : 0);
   }
   demand.rows = PlaceRows(*layout_, *plan_, rank_, none, keys).exchange;
   demand.gradients = PlaceGradients(*layout_, *plan_, rank_, SentVectors(), none).exchange;
-  demand.unique_ids = ids_.size();
-  demand.occurrences = ids_.occurrences();
+  demand.unique_ids = listed_size();
+  demand.occurrences = within_ == nullptr ? ids_.occurrences() : 0;
   return demand;
 }
 
@@ -309,7 +419,7 @@ uint64_t IdRoute::MaskOf(int requester, int64_t i) const {
 }
 
 void IdRoute::PlaceSentGradients() {
-  gradient_offset_.Resize(ids_.size());
+  gradient_offset_.Resize(listed_size());
   for (int r = 0; r < ranks_; ++r) {
     for (int64_t t = 0; t < layout_->tables(); ++t) {
       if (r != rank_ && plan_->replicated(t)) continue;
@@ -373,6 +483,10 @@ void IdRoute::PlaceReceivedGradients() {
         at += layout_->width(k % tables);
       }
     }
+  }
+  for (int64_t j = 0; sorts_nodes_ && j < owned_size(); ++j) {
+    std::sort(nodes_.data() + node_begin_[j], nodes_.data() + node_begin_[j + 1],
+              [](const Node& a, const Node& b) { return a.leaf < b.leaf; });
   }
 }
 

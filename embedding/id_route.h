@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "collective/rank_hosts.h"
 #include "core/base/leaves.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
@@ -35,22 +36,39 @@ namespace elastor {
 //
 // A rank's own list is kept and never goes through the communicator. Where vectors lie:
 // exchange_places.h.
+//
+// By host (parallel.by_host) a way has two legs, each a route of its own. Within a host, lists go
+// to the ranks that gather for the owners (RankHosts::Gatherer): to this leg they are the owners.
+// Between hosts, a gatherer asks the owners for each of its keys once; to this leg it is the
+// requester, its unique ids are the keys that it has gathered, and its nodes are its host's.
 class IdRoute {
  public:
   // layout and plan outlive the object. leaves: V. changes_gradients: whether gradients are changed
-  // where they lie (by L2, or by rounding).
+  // where they lie (by L2, or by rounding). hosts: null for the whole way; else this is the leg
+  // within the host, and hosts outlives the object.
   IdRoute(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
-          bool changes_gradients);
+          bool changes_gradients, const RankHosts* hosts = nullptr);
+  // The leg between hosts behind `within`, which outlives the object.
+  explicit IdRoute(const IdRoute* within);
 
-  // Makes one exchange of sizes and one of keys. User error on all ranks when a rank has a bad id.
-  // The threads of `pool` share the work; null: the calling thread alone.
+  // Makes one exchange of sizes and one of keys. User error on all ranks when a rank has a bad id,
+  // which the leg within a host leaves to the one behind it. The threads of `pool` share the work;
+  // null: the calling thread alone.
   Status Route(const SparseBatch& batch, Communicator* communicator, ThreadPool* pool);
+  // Does the same for the leg between hosts.
+  Status RouteGathered(Communicator* communicator);
 
   // Returns what Route would exchange for the batch, without a communicator. Whoever predicts a job
   // counts by it. User error if this rank has a bad id. Leaves the object without a route.
   StatusOr<RouteDemand> Count(const SparseBatch& batch, ThreadPool* pool);
+  // For the leg between hosts: the leg within takes the lists of its host's ranks, which have
+  // counted, itself included; then the leg between hosts counts what they ask for.
+  void Gather(std::span<IdRoute* const> from);
+  RouteDemand CountGathered();
 
   const UniqueIds& ids() const { return ids_; }
+  // Returns how many keys this rank lists: the batch's unique ids, or between hosts those gathered.
+  int64_t listed_size() const { return within_ == nullptr ? ids_.size() : within_->owned_size(); }
   // Returns whether this is the only rank. Then unique id u is owned key u.
   bool alone() const { return ranks_ == 1; }
 
@@ -59,8 +77,8 @@ class IdRoute {
   std::span<const uint32_t> Sent(int owner, int64_t table) const {
     return sent_.OfTable(owner, table, sent_items_.data());
   }
-  // Returns the canonical nodes of this rank's leaves, and the mask of nodes in which unique id u
-  // occurs (bit i: node i).
+  // Returns the canonical nodes of this rank's leaves, or of its host's between hosts, and the mask
+  // of nodes in which unique id u occurs (bit i: node i).
   const std::vector<Range>& nodes() const { return canonical_nodes_[rank_]; }
   uint64_t NodeMask(int64_t u) const { return node_masks_[u]; }
   // Returns the offset in the gradient array of the vectors of unique id u's nodes, which lie one
@@ -114,12 +132,28 @@ class IdRoute {
     std::vector<int64_t> counts() const;  // [rank * tables + table]
   };
 
-  Status ExchangeMessages(Communicator* communicator, bool failed);
+  // What lists are made of: unique ids of the batch, or gathered keys.
+  Range OfTable(int64_t t) const {
+    return within_ == nullptr ? ids_.OfTable(t) : within_->OwnedOfTable(t);
+  }
+  const int64_t* keys() const { return within_ == nullptr ? ids_.keys() : within_->owned_keys(); }
+  uint64_t OccurrencesOf(int64_t u) const {
+    return within_ == nullptr ? ids_.OccurrencesOf(u).size() : within_->owned_counts()[u];
+  }
+
+  // Exchanges the lists and finds the places. mine: whether this rank's batch is good.
+  Status ExchangeLists(const Status& mine, Communicator* communicator, ThreadPool* pool);
+  Status ExchangeSizes(Communicator* communicator);
+  Status ExchangeMessages(Communicator* communicator);
+  bool AnybodyFailed() const;
+  RouteDemand Demand() const;
   void MakeLists();
   void MakeNodeMasks();
-  // Returns the length in words of a message whose list is that of `rank`.
-  int64_t MessageWords(const Lists& lists, int rank, bool has_masks) const;
+  // Returns the length in words of the message to a rank.
+  int64_t MessageWords(int rank) const;
   int64_t WriteMessages();
+  // Writes the message to rank r.
+  void WriteMessage(int r, int64_t* word) const;
   void ReadLists();
   void NumberOwnedKeys();
   std::vector<int64_t> SentVectors() const;  // gradients by cell
@@ -148,12 +182,20 @@ class IdRoute {
   const ShardPlan* plan_;
   int rank_;
   int ranks_;
+  int64_t leaves_;
   Range owned_leaves_;
   bool changes_gradients_;
+  const RankHosts* hosts_ = nullptr;  // with two legs
+  const IdRoute* within_ = nullptr;   // between hosts
+  std::vector<int> list_of_;          // by owner: the rank on whose list its keys are
+  std::vector<bool> sends_,
+      receives_;              // by rank: whether a message goes there, and comes from there
+  bool sorts_nodes_ = false;  // requesters do not ascend as their leaves do
   bool has_times_ = false;
-  std::vector<std::vector<Range>> canonical_nodes_;  // by rank
+  std::vector<std::vector<Range>> canonical_nodes_;  // by requester
 
   UniqueIds ids_;
+  Status batch_status_;  // within a host
   int64_t own_latest_ = 0;
   int64_t latest_ = 0;
   Lists sent_;

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "core/base/canonical_flush.h"
-#include "core/base/leaf_stack.h"
 #include "core/base/leaves.h"
 #include "core/base/log.h"
 #include "core/kernels/row_sums.h"
 #include "core/optimizer/with_rule.h"
+#include "embedding/node_fold.h"
 #include "embedding/row_math.h"
 #include "embedding/wire_format.h"
 
@@ -331,19 +331,7 @@ void OwnedTables<T>::FoldKeys(const IdRoute& route, T* const* rows, int64_t t, c
   CHECK_LE(keys.size(), kGrain);
   std::array<const T*, kGrain> folds;
   for (int64_t j = keys.begin; j < keys.end; ++j) {
-    const std::span<const IdRoute::Node> nodes = route.NodesOf(j);
-    LeafStack<int64_t> stack;
-    T* folded[decltype(stack)::kMaxDepth];
-    const auto add_last = [&] {
-      AddTo(width, folded[stack.size()], folded[stack.size() - 1]);
-      RoundToWire(gradient_format_, width, folded[stack.size() - 1]);
-    };
-    for (const IdRoute::Node& node : nodes) {
-      while (stack.MergesBefore(node.leaf)) add_last();
-      folded[stack.Push(node.leaf)] = gradients + node.offset;
-    }
-    while (stack.MergesAtEnd()) add_last();
-    T* __restrict g = gradients + nodes[0].offset;
+    T* __restrict g = FoldInPlace(route.NodesOf(j), width, gradient_format_, gradients);
     folds[j - keys.begin] = g;
     if (admissions_[t] != nullptr && !stores_[t].Holds(rows[j])) continue;
     const T* __restrict w = rows[j];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "embedding/exchange_places.h"
 #include "embedding/grow_buffer.h"
 #include "embedding/id_route.h"
+#include "embedding/node_fold.h"
 #include "embedding/occurrence_sum.h"
 #include "embedding/owned_tables.h"
 #include "embedding/row_math.h"
@@ -28,25 +30,41 @@ constexpr size_t kLookAhead = 8;  // rows fetched into the cache before their tu
 
 enum class Stage { kNone, kRouted, kLookedUp, kGradients };
 
+std::optional<RankHosts> HostsOf(const EmbeddingOptions& options, int ranks) {
+  const bool by_host = options.hosts && GoesByHost(*options.hosts, ranks, options.leaves);
+  return by_host ? options.hosts : std::nullopt;
+}
+
 }  // namespace
 
 template <typename T>
 struct ShardedEmbedding<T>::Routing::State {
   State(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
-        bool changes_gradients)
-      : route(layout, plan, rank, leaves, changes_gradients) {}
+        bool changes_gradients, const RankHosts* hosts)
+      : route(layout, plan, rank, leaves, changes_gradients, hosts) {
+    if (hosts != nullptr) between = std::make_unique<IdRoute>(&route);
+  }
 
   Stage stage = Stage::kNone;
   Purpose purpose = Purpose::kEvaluate;
   bool fetched = false;  // by FetchAhead
   IdRoute route;
-  GrowBuffer<T*> owned_rows;         // by owned key
+  std::unique_ptr<IdRoute> between;  // by host, the leg between hosts behind `route`
+  GrowBuffer<T*> owned_rows;         // by owned key of owner_route
   GrowBuffer<T> forgotten;           // rows made for an evaluation only
   GrowBuffer<T> rounded_rows;        // copies of own rows, with a wire format
   GrowBuffer<uint16_t> wire;         // vectors on their way in a wire format: sent, received
   GrowBuffer<T> exchanged_rows;      // RowPlaces::exchange
   GrowBuffer<const T*> rows_of_ids;  // by unique id
   GrowBuffer<T> gradients;           // GradientPlaces::exchange, then those of bags: [row][feature]
+  // The same of the leg between hosts.
+  GrowBuffer<T> exchanged_between;
+  GrowBuffer<const T*> gathered_rows;
+  GrowBuffer<T> gathered_gradients;
+
+  // The route whose owners have the rows.
+  const IdRoute& owner_route() const { return between == nullptr ? route : *between; }
+  T* owner_gradients() { return between == nullptr ? gradients.data() : gathered_gradients.data(); }
 
   GrowBuffer<double> squares;  // of gradients, by owned key; with row-wise Adagrad
 
@@ -69,9 +87,19 @@ struct ShardedEmbedding<T>::Impl {
   WireFormat RowFormatOf(const State& state) const {
     return state.purpose == Purpose::kTrain ? wire.rows : WireFormat::kFloat32;
   }
-  void CopyRowsToSend(State* state);
-  void PointAtRows(State* state);
+  // Sends rows along a route, to the ranks that asked for them. rows: by owned key. Sets
+  // rows_of_ids to those of the route's unique ids; `exchanged` and `rounded` are memory for them.
+  // kRounded: the rows are rounded already.
+  enum class Rounding { kRounded, kHere };
+  Status SendRows(const IdRoute& route, const T* const* rows, Rounding rounding,
+                  GrowBuffer<T>* exchanged, GrowBuffer<const T*>* rows_of_ids, State* state);
+  void CopyRowsToSend(const IdRoute& route, const T* const* rows, T* exchanged) const;
+  void PointAtRows(const IdRoute& route, const T* const* rows, WireFormat rounding,
+                   const T* received, GrowBuffer<T>* rounded, const T** rows_of_ids) const;
   Status SendGradients(State* state, const SumKeys& sum_keys);
+  // Adds the gathered gradients along the tree inside this host's nodes, and sends the sums.
+  Status SendGathered(State* state);
+  Status SendVectors(const IdRoute& route, T* gradients, GrowBuffer<uint16_t>* memory) const;
   // Sends the first part of `vectors`, which lie as `places` says, and receives the last. memory:
   // room for them in another format.
   template <typename Places>
@@ -83,6 +111,7 @@ struct ShardedEmbedding<T>::Impl {
   const EmbeddingLayout layout;
   const int64_t leaves;
   const WireFormats wire;
+  const std::optional<RankHosts> hosts;  // if vectors go by host
   const ShardPlan* const plan;
   Communicator* const communicator;
   ThreadPool* const pool;
@@ -98,6 +127,7 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
     : layout(options.tables, options.fields),
       leaves(options.leaves),
       wire(options.wire),
+      hosts(HostsOf(options, plan->ranks())),
       plan(plan),
       communicator(communicator),
       pool(pool),
@@ -112,19 +142,34 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
 // ---- Rows
 
 template <typename T>
-void ShardedEmbedding<T>::Impl::CopyRowsToSend(State* state) {
-  const IdRoute& route = state->route;
+Status ShardedEmbedding<T>::Impl::SendRows(const IdRoute& route, const T* const* rows,
+                                           Rounding rounding, GrowBuffer<T>* exchanged,
+                                           GrowBuffer<const T*>* rows_of_ids, State* state) {
+  const WireFormat format = RowFormatOf(*state);
+  T* const vectors = exchanged->Resize(route.rows().exchange.total());
+  CopyRowsToSend(route, rows, vectors);
+  ELASTOR_RETURN_IF_ERROR(
+      Exchange(Phase::kRowExchange, format, route.rows(), vectors, &state->wire));
+  PointAtRows(route, rows, rounding == Rounding::kHere ? format : WireFormat::kFloat32,
+              vectors + route.rows().exchange.sent, &state->rounded_rows,
+              rows_of_ids->Resize(route.listed_size()));
+  return OkStatus();
+}
+
+template <typename T>
+void ShardedEmbedding<T>::Impl::CopyRowsToSend(const IdRoute& route, const T* const* rows,
+                                               T* exchanged) const {
   pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
     for (int64_t requester = begin; requester < end; ++requester) {
       for (int64_t t = 0; t < layout.tables(); ++t) {
         const int64_t at = route.rows().sent[requester * layout.tables() + t];
         if (at < 0) continue;
-        T* to = state->exchanged_rows.data() + at;
+        T* to = exchanged + at;
         const std::span<const uint32_t> owned = route.Received(requester, t);
         for (size_t i = 0; i < owned.size(); ++i, to += layout.width(t)) {
           const size_t ahead = std::min(i + kLookAhead, owned.size() - 1);
-          PrefetchRow(state->owned_rows[owned[ahead]], layout.width(t));
-          std::copy_n(state->owned_rows[owned[i]], layout.width(t), to);
+          PrefetchRow(rows[owned[ahead]], layout.width(t));
+          std::copy_n(rows[owned[i]], layout.width(t), to);
         }
       }
     }
@@ -132,18 +177,18 @@ void ShardedEmbedding<T>::Impl::CopyRowsToSend(State* state) {
 }
 
 template <typename T>
-void ShardedEmbedding<T>::Impl::PointAtRows(State* state) {
-  const IdRoute& route = state->route;
-  const T** rows_of_ids = state->rows_of_ids.Resize(route.ids().size());
-  const T* const received = state->exchanged_rows.data() + route.rows().exchange.sent;
+void ShardedEmbedding<T>::Impl::PointAtRows(const IdRoute& route, const T* const* rows,
+                                            WireFormat format, const T* received,
+                                            GrowBuffer<T>* rounded_rows,
+                                            const T** rows_of_ids) const {
   const int64_t cells = plan->ranks() * layout.tables();
-  const WireFormat format = RowFormatOf(*state);
   std::vector<int64_t> rounded_begin{0};  // by table
   for (int64_t t = 0; format != WireFormat::kFloat32 && t < layout.tables(); ++t) {
     rounded_begin.push_back(rounded_begin.back() +
                             static_cast<int64_t>(route.Sent(rank, t).size()) * layout.width(t));
   }
-  T* const rounded = state->rounded_rows.Resize(rounded_begin.back());
+  T* const rounded =
+      format == WireFormat::kFloat32 ? nullptr : rounded_rows->Resize(rounded_begin.back());
   pool->ParallelFor(cells, 1, [&](int, int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {
       const auto owner = static_cast<int>(cell / layout.tables());
@@ -152,7 +197,7 @@ void ShardedEmbedding<T>::Impl::PointAtRows(State* state) {
       if (owner == rank) {
         const std::span<const uint32_t> owned = route.Received(rank, t);
         for (size_t i = 0; i < sent.size(); ++i) {
-          rows_of_ids[sent[i]] = state->owned_rows[owned[i]];
+          rows_of_ids[sent[i]] = rows[owned[i]];
         }
         if (format == WireFormat::kFloat32) continue;
         T* copy = rounded + rounded_begin[t];
@@ -190,11 +235,44 @@ Status ShardedEmbedding<T>::Impl::SendGradients(State* state, const SumKeys& sum
       sum_keys(thread, t, {std::max(ids.begin, table.begin), std::min(ids.end, table.end)});
     }
   });
+  ELASTOR_RETURN_IF_ERROR(SendVectors(route, gradients, &state->wire));
+  return state->between == nullptr ? OkStatus() : SendGathered(state);
+}
+
+template <typename T>
+Status ShardedEmbedding<T>::Impl::SendVectors(const IdRoute& route, T* gradients,
+                                              GrowBuffer<uint16_t>* memory) const {
   for (const GradientPlaces::Copy& copy : route.gradients().copies) {
     std::copy_n(gradients + copy.from, copy.elements, gradients + copy.to);
   }
-  return Exchange(Phase::kGradientExchange, wire.gradients, route.gradients(), gradients,
-                  &state->wire);
+  return Exchange(Phase::kGradientExchange, wire.gradients, route.gradients(), gradients, memory);
+}
+
+template <typename T>
+Status ShardedEmbedding<T>::Impl::SendGathered(State* state) {
+  const IdRoute& route = state->route;
+  const IdRoute& between = *state->between;
+  const std::vector<Range>& nodes = between.nodes();
+  T* const gradients = state->gradients.data();
+  T* const sums = state->gathered_gradients.data();
+  pool->ParallelFor(route.owned_size(), kGrain, [&](int, int64_t begin, int64_t end) {
+    for (int64_t t = 0; t < layout.tables(); ++t) {
+      const Range keys = route.OwnedOfTable(t);
+      const int64_t width = layout.width(t);
+      for (int64_t j = std::max(begin, keys.begin); j < std::min(end, keys.end); ++j) {
+        std::span<const IdRoute::Node> rest = route.NodesOf(j);
+        for (T* to = sums + between.GradientOffset(j); !rest.empty(); to += width) {
+          const int64_t node_end = nodes[NumberOfNode(nodes, rest[0].leaf)].end;
+          size_t count = 1;
+          while (count < rest.size() && rest[count].leaf < node_end) ++count;
+          const T* const sum = FoldInPlace(rest.first(count), width, wire.gradients, gradients);
+          std::copy_n(sum, width, to);
+          rest = rest.subspan(count);
+        }
+      }
+    }
+  });
+  return SendVectors(between, sums, &state->wire);
 }
 
 template <typename T>
@@ -286,7 +364,8 @@ ShardedEmbedding<T>::~ShardedEmbedding() = default;
 template <typename T>
 std::unique_ptr<typename ShardedEmbedding<T>::Routing> ShardedEmbedding<T>::MakeRouting() const {
   return std::unique_ptr<Routing>(new Routing(std::make_unique<typename Routing::State>(
-      &impl_->layout, impl_->plan, impl_->rank, impl_->leaves, impl_->tables.changes_gradients())));
+      &impl_->layout, impl_->plan, impl_->rank, impl_->leaves, impl_->tables.changes_gradients(),
+      hosts())));
 }
 
 template <typename T>
@@ -296,6 +375,9 @@ Status ShardedEmbedding<T>::RouteIds(const SparseBatch& batch, Routing* routing,
   state->stage = Stage::kNone;
   ELASTOR_RETURN_IF_ERROR(state->route.Route(
       batch, impl_->communicator, threads == RouteThreads::kAll ? impl_->pool : nullptr));
+  if (state->between != nullptr) {
+    ELASTOR_RETURN_IF_ERROR(state->between->RouteGathered(impl_->communicator));
+  }
   state->stage = Stage::kRouted;
   state->fetched = false;
   return OkStatus();
@@ -305,7 +387,7 @@ template <typename T>
 void ShardedEmbedding<T>::FetchAhead(Routing* routing) const {
   auto* state = routing->state_.get();
   CHECK(state->stage == Stage::kRouted) << "FetchAhead without RouteIds";
-  impl_->tables.FetchAhead(state->route);
+  impl_->tables.FetchAhead(state->owner_route());
   state->fetched = true;
 }
 
@@ -320,19 +402,29 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
   const IdRoute& route = state->route;
   CHECK(state->stage == Stage::kRouted) << "Lookup without RouteIds";
   state->purpose = purpose;
-  impl_->tables.BringRows(route, state->fetched);
-  T** owned_rows = state->owned_rows.Resize(route.owned_size());
+  const IdRoute& owner_route = state->owner_route();
+  impl_->tables.BringRows(owner_route, state->fetched);
+  T** owned_rows = state->owned_rows.Resize(owner_route.owned_size());
   if (purpose == Purpose::kTrain) {
-    impl_->tables.FindOrCreate(route, owned_rows);
+    impl_->tables.FindOrCreate(owner_route, owned_rows);
     state->gradients.Resize(route.bag_gradients() + route.ids().rows() * impl_->layout.features());
   } else {
-    impl_->tables.FindOrForget(route, owned_rows, &state->forgotten);
+    impl_->tables.FindOrForget(owner_route, owned_rows, &state->forgotten);
   }
-  T* rows = state->exchanged_rows.Resize(route.rows().exchange.total());
-  impl_->CopyRowsToSend(state);
-  ELASTOR_RETURN_IF_ERROR(impl_->Exchange(Phase::kRowExchange, impl_->RowFormatOf(*state),
-                                          route.rows(), rows, &state->wire));
-  impl_->PointAtRows(state);
+  using Rounding = typename Impl::Rounding;
+  const T* const* rows = owned_rows;
+  if (state->between != nullptr) {
+    if (purpose == Purpose::kTrain) {
+      state->gathered_gradients.Resize(owner_route.gradients().exchange.total());
+    }
+    ELASTOR_RETURN_IF_ERROR(impl_->SendRows(owner_route, owned_rows, Rounding::kHere,
+                                            &state->exchanged_between, &state->gathered_rows,
+                                            state));
+    rows = state->gathered_rows.data();
+  }
+  ELASTOR_RETURN_IF_ERROR(
+      impl_->SendRows(route, rows, state->between == nullptr ? Rounding::kHere : Rounding::kRounded,
+                      &state->exchanged_rows, &state->rows_of_ids, state));
   state->stage = Stage::kLookedUp;
   return OkStatus();
 }
@@ -378,11 +470,13 @@ Status ShardedEmbedding<T>::RouteGradients(int64_t global_rows, Routing* routing
     }
   };
   const bool keep_squares = impl_->tables.kind() == OptimizerKind::kRowWiseAdagrad;
-  double* const squares = keep_squares ? state->squares.Resize(route.owned_size()) : nullptr;
+  const IdRoute& owner_route = state->owner_route();
+  double* const squares = keep_squares ? state->squares.Resize(owner_route.owned_size()) : nullptr;
   // With one rank the sums are used while they are in the cache.
   if (!route.alone()) ELASTOR_RETURN_IF_ERROR(impl_->SendGradients(state, sum_keys));
-  impl_->tables.FinishGradients(route, state->owned_rows.data(), route.alone() ? sum_keys : nullptr,
-                                gradients, squares, squared_norm, squared_weights);
+  impl_->tables.FinishGradients(owner_route, state->owned_rows.data(),
+                                route.alone() ? sum_keys : nullptr, state->owner_gradients(),
+                                squares, squared_norm, squared_weights);
   state->stage = Stage::kGradients;
   return OkStatus();
 }
@@ -392,10 +486,10 @@ void ShardedEmbedding<T>::Update(double scale, double learning_rate, int64_t ste
                                  Routing* routing) {
   auto* state = routing->state_.get();
   CHECK(state->stage == Stage::kGradients) << "Update without RouteGradients";
-  const int64_t latest = state->route.latest();
+  const int64_t latest = state->owner_route().latest();
   if (impl_->event_time == 0 && latest > 0) impl_->tables.BeginClock(latest);
   impl_->event_time = std::max(impl_->event_time, latest);
-  impl_->tables.Update(state->route, state->owned_rows.data(), state->gradients.data(),
+  impl_->tables.Update(state->owner_route(), state->owned_rows.data(), state->owner_gradients(),
                        state->squares.data(), scale, learning_rate, step, impl_->event_time);
   state->stage = Stage::kNone;
 }
@@ -528,7 +622,7 @@ MarkedRows<T>* ShardedEmbedding<T>::unpublished() {
 
 template <typename T>
 void ShardedEmbedding<T>::MarkUnpublished(const Routing& routing) {
-  impl_->tables.MarkUnpublished(routing.state_->route);
+  impl_->tables.MarkUnpublished(routing.state_->owner_route());
 }
 template <typename T>
 void ShardedEmbedding<T>::NotePublished(int table, std::span<const int64_t> keys, bool have_rows) {
@@ -558,6 +652,11 @@ void ShardedEmbedding<T>::set_event_time(int64_t seconds) {
 template <typename T>
 int64_t ShardedEmbedding<T>::output_features() const {
   return impl_->layout.features();
+}
+
+template <typename T>
+const RankHosts* ShardedEmbedding<T>::hosts() const {
+  return impl_->hosts ? &*impl_->hosts : nullptr;
 }
 
 template <typename T>

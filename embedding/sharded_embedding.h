@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "collective/rank_hosts.h"
 #include "core/base/digest.h"
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
@@ -122,6 +123,8 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   void NotePublished(int table, std::span<const int64_t> keys, bool have_rows);
 
   int64_t output_features() const;  // sum of the fields' widths
+  // Returns the hosts of the ranks if vectors go by host; null if they go straight.
+  const RankHosts* hosts() const;
 
   // EmbeddingState's calls.
   void AddToDigest(Digest* digest) const override;

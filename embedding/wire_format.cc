@@ -34,7 +34,8 @@ int ExponentOf(const float* vector, int64_t width) {
   uint32_t largest = 0;
   for (int64_t i = 0; i < width; ++i) largest = std::max(largest, Bits(vector[i]) & ~kSign);
   if (largest < kLeastNormal || largest >= kInfinity) return 0;
-  return static_cast<int>(largest >> 23) - kBias;
+  const uint32_t rounded = largest + 0xfff + (largest >> 13 & 1);
+  return static_cast<int>(rounded >> 23) - kBias;
 }
 
 // Returns x * 2^exponent for a normal x that stays finite or becomes infinite; +0 for what becomes

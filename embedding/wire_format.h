@@ -17,9 +17,10 @@ struct WireFormats {
 
 // kBFloat16: each number rounded to 8 significant bits, ties to even.
 // kFloat16: numbers x * 2^-e as IEEE 754 binary16, ties to even, and e in 16 bits behind them. 2^e
-// is the largest power of two that is not above the largest magnitude; 1 if that is zero or not
-// finite. So a vector has 11 significant bits near its largest number, and an absolute error of at
-// most 2^(e - 25) elsewhere. In both a zero is +0, as is what lies below the least normal float; a
+// is the largest power of two that is not above the largest magnitude, rounded to 11 significant
+// bits; 1 if that is zero or not finite. So a vector has 11 significant bits near its largest
+// number, and an absolute error of at most 2^(e - 25) elsewhere. A vector that was rounded once is
+// not changed by being rounded again, so it may travel any number of times. In both a zero is +0, as is what lies below the least normal float; a
 // NaN is one value. All is made of integers, so every machine has the same bits.
 
 // Returns the words of 16 bits of vectors with `elements` numbers in all. REQUIRES: not kFloat32.

@@ -94,7 +94,7 @@ class NcclCommunicator final : public DeviceCommunicator {
                     std::span<const int64_t> bytes) override {
     CHECK_EQ(static_cast<int>(bytes.size()), size());
     const int64_t own = bytes[rank()];
-    const Sent sent = SentInAllGather(size(), own);
+    const Sent sent = SentInAllGather(rank(), size(), own);
     const DeviceCall call = {"AllGatherV", phase, sent.messages, sent.bytes, Sum(bytes) - own};
     if (std::all_of(bytes.begin(), bytes.end(), [&](int64_t b) { return b == own; })) {
       if (own == 0) return watch_.failure();

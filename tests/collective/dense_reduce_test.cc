@@ -65,11 +65,18 @@ TYPED_TEST(DenseReducerTest, SlicesAreTheRecursiveSumForEveryNumberOfRanks) {
       }
     }
     for (int ranks = 1; ranks <= leaves; ++ranks) {
+      // Some go by host: in pairs, in turns, or one host of the first rank and every third.
+      std::vector<uint64_t> host_of;
+      for (int r = 0; r < ranks; ++r) {
+        host_of.push_back(ranks % 3 == 0 ? r / 2 : ranks % 3 == 1 ? r % 2 : r % 3 == 0 ? 0 : r / 2);
+      }
+      const RankHosts hosts(host_of);
+      const bool by_host = ranks % 2 == leaves / 4 % 2 && GoesByHost(hosts, ranks, leaves);
       OnThreads(ranks, [&](Communicator* c) {
         const Range owned = LeavesOfRank(c->rank(), ranks, leaves);
         const Range slice = SliceOfRank(kBucket, c->rank(), ranks);
         TreeFold<T> fold(owned, length);
-        DenseReducer<T> reducer(c, leaves);
+        DenseReducer<T> reducer(c, leaves, by_host ? &hosts : nullptr);
         for (size_t i = 0; i < row_counts.size(); ++i) {
           fold.Clear();
           for (int64_t leaf = owned.begin; leaf < owned.end; ++leaf) {
@@ -91,12 +98,15 @@ TYPED_TEST(DenseReducerTest, SlicesAreTheRecursiveSumForEveryNumberOfRanks) {
 
 TYPED_TEST(DenseReducerTest, GatherBringsEverySliceEverywhere) {
   using T = TypeParam;
-  for (const int ranks : {1, 2, 3, 8, 64}) {
+  for (const int ranks : {1, 2, 3, 5, 7, 8, 64}) {
+    std::vector<uint64_t> host_of{0, 1, 1, 0, 2, 0, 1, 2};
+    host_of.resize(ranks);
+    const RankHosts hosts(host_of);
     OnThreads(ranks, [&](Communicator* c) {
       std::vector<T> weights(kBucket.end + 5, T{-1});
       const Range slice = SliceOfRank(kBucket, c->rank(), ranks);
       for (int64_t i = slice.begin; i < slice.end; ++i) weights[i] = static_cast<T>(i);
-      DenseReducer<T> reducer(c, 64);
+      DenseReducer<T> reducer(c, 64, ranks == 5 || ranks == 7 ? &hosts : nullptr);
       ASSERT_TRUE(reducer.Gather(kBucket, weights.data()).ok());
       for (int64_t i = 0; i < static_cast<int64_t>(weights.size()); ++i) {
         const bool inside = i >= kBucket.begin && i < kBucket.end;

@@ -32,6 +32,8 @@ std::vector<T> Travelled(WireFormat format, std::vector<T> vector) {
   double largest = 0;
   for (const T x : vector) largest = std::max(largest, std::abs(static_cast<double>(x)));
   if (format == WireFormat::kFloat32 || largest == 0) return vector;
+  const int last = std::ilogb(largest) - 10;
+  largest = std::ldexp(std::nearbyint(std::ldexp(largest, -last)), last);
   for (T& x : vector) {
     // The exponent of the number's last place.
     const int place = format == WireFormat::kBFloat16

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "collective/rank_hosts.h"
 #include "core/base/leaves.h"
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
@@ -123,13 +125,14 @@ struct Layout {
   int64_t leaves;
   bool keyed = false;
   WireFormats wire = {};
+  std::vector<uint64_t> hosts = {};  // of the ranks, if vectors go by host
 };
 
 std::string PrintLayout(const Layout& layout) {
   return "ranks " + std::to_string(layout.ranks) + " plan " +
          std::to_string(static_cast<int>(layout.plan)) + " threads " +
          std::to_string(layout.threads) + " leaves " + std::to_string(layout.leaves) +
-         (layout.keyed ? " keyed" : "");
+         (layout.keyed ? " keyed" : "") + " hosts " + testing::PrintToString(layout.hosts);
 }
 
 ShardPlan MakePlan(PlanKind kind, int ranks) {
@@ -149,13 +152,15 @@ class Rank {
       : layout_(layout),
         rank_(communicator->rank()),
         pool_(layout.threads),
-        embedding_({.tables = Tables(layout.keyed),
-                    .fields = Fields(),
-                    .optimizer = optimizer,
-                    .seed = kSeed,
-                    .leaves = layout.leaves,
-                    .wire = layout.wire},
-                   plan, communicator, &pool_),
+        embedding_(
+            {.tables = Tables(layout.keyed),
+             .fields = Fields(),
+             .optimizer = optimizer,
+             .seed = kSeed,
+             .leaves = layout.leaves,
+             .wire = layout.wire,
+             .hosts = layout.hosts.empty() ? std::nullopt : std::optional(RankHosts(layout.hosts))},
+            plan, communicator, &pool_),
         routing_(embedding_.MakeRouting()) {}
 
   void Run(const Expected<T>& expected, RankResult<T>* result) {
@@ -302,6 +307,30 @@ TEST_P(ShardedEmbeddingTest, KeyedTablesEqualTheReference) {
   }
 }
 
+// Hosts in order, in turns, of different sizes, and with ranks of others between theirs. Every
+// other layout has vectors in 16 bits, other ones for each optimizer.
+TEST_P(ShardedEmbeddingTest, VectorsThatGoByHostEqualTheReference) {
+  using Hosts = std::vector<uint64_t>;
+  const SparseOptimizerOptions optimizer = Optimizer(GetParam(), 0.01);
+  const WireFormats wires[] = {{}, {WireFormat::kFloat16, WireFormat::kFloat16}};
+  const Expected<float> expected[] = {RunReference<float>(optimizer, 16, wires[0]),
+                                      RunReference<float>(optimizer, 16, wires[1])};
+  int turn = static_cast<int>(GetParam());
+  for (const auto& [hosts, plan, threads, keyed] :
+       {std::tuple{Hosts{0, 0, 1}, PlanKind::kRowWise, 2, false},
+        std::tuple{Hosts{7, 3, 7, 3}, PlanKind::kRowWise, 1, true},
+        std::tuple{Hosts{0, 0, 1, 1}, PlanKind::kAuto, 1, false},
+        std::tuple{Hosts{1, 0, 0, 1, 2}, PlanKind::kReplicated, 1, false},
+        std::tuple{Hosts{0, 1, 1, 1, 0, 0, 0}, PlanKind::kTableWise, 2, false},
+        std::tuple{Hosts{0, 0, 0, 0, 0, 1, 1, 2}, PlanKind::kRowWise, 1, false}}) {
+    const int wire = turn++ % 2;
+    if (keyed && GetParam() == OptimizerKind::kDenseAdam) continue;
+    RunLayout<float>({static_cast<int>(hosts.size()), plan, threads, 16, keyed, wires[wire], hosts},
+                     optimizer, expected[wire]);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(ShardedEmbeddingTest, WireFormatsEqualTheReferenceOnAnyLayout) {
   constexpr WireFormat kFloat32 = WireFormat::kFloat32, kFloat16 = WireFormat::kFloat16,
                        kBFloat16 = WireFormat::kBFloat16;
@@ -332,6 +361,11 @@ TEST(WireFormat, RoundsAsItsDefinitionSays) {
     ReadWire(format, words.data(), vector.size(), read.data());
     RoundToWire(format, vector.size(), vector.data());
     for (size_t i = 0; i < read.size(); ++i) EXPECT_TRUE(SameBits(read[i], vector[i]));
+    RoundToWire(format, vector.size(), vector.data());
+    for (size_t i = 0; i < read.size(); ++i) {
+      const bool same = SameBits(read[i], vector[i]) || !std::isfinite(read[0]);
+      EXPECT_TRUE(same) << read[i] << " travels again: " << vector[i];
+    }
     return read;
   };
   const auto check = [&](const std::vector<float>& vector) {
@@ -359,6 +393,7 @@ TEST(WireFormat, RoundsAsItsDefinitionSays) {
       if (HasFatalFailure()) return;
     }
   }
+  check({1.9999f, std::ldexp(2047.0f, -24)});  // the largest number becomes 2
   check({0.0f, 0.0f});
   check({1.2e-38f, 2e-38f, -3e-38f});
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -395,6 +430,8 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, ShardedEmbeddingTest,
 
 TEST(ShardedEmbedding, BadIdIsReportedOnEveryRank) {
   for (int64_t bad : {int64_t{37}, int64_t{-1}}) {
+    std::optional<RankHosts> hosts;
+    if (bad == -1) hosts.emplace(std::vector<uint64_t>{0, 0, 1});
     const ShardPlan plan = MakePlan(PlanKind::kRowWise, 3);
     auto communicators = MakeThreadCommunicators(3, {});
     std::vector<std::thread> threads;
@@ -404,9 +441,13 @@ TEST(ShardedEmbedding, BadIdIsReportedOnEveryRank) {
     for (int r = 0; r < 3; ++r) {
       threads.emplace_back([&, r] {
         ThreadPool pool(1);
-        ShardedEmbedding<float> embedding(
-            {Tables(), Fields(), Optimizer(OptimizerKind::kSgd, 0), kSeed, 8}, &plan,
-            communicators[r].get(), &pool);
+        ShardedEmbedding<float> embedding({.tables = Tables(),
+                                           .fields = Fields(),
+                                           .optimizer = Optimizer(OptimizerKind::kSgd, 0),
+                                           .seed = kSeed,
+                                           .leaves = 8,
+                                           .hosts = hosts},
+                                          &plan, communicators[r].get(), &pool);
         auto routing = embedding.MakeRouting();
         const Status status = embedding.RouteIds(RankBatch(batch, r, 3, 8), routing.get());
         EXPECT_EQ(status.code(), StatusCode::kUser);

@@ -61,6 +61,31 @@ else
     diff <(numbers_of "$work/wide1") <(numbers_of "$run") >/dev/null || fail "$ranks ranks, rows in files: other numbers"
   done
 fi
+# Nor do hosts that unite what their ranks send: in order, in turns, and of several sizes.
+cat >"$work/on_hosts" <<'RANK'
+#!/usr/bin/env bash
+hosts=($HOSTS)
+ELASTOR_HOST=${hosts[OMPI_COMM_WORLD_RANK % ${#hosts[@]}]} exec "$@"
+RANK
+chmod +x "$work/on_hosts"
+program=("$work/on_hosts" "$trainer")
+# between_hosts RUN: the bytes of a step's vectors and ids that went to other hosts.
+between_hosts() {
+  awk -F'[:,]' '/"phase"/ { counts = /(id|row|gradient)_exchange/ }
+    counts && /"bytes_between_hosts"/ { sum += $2 }
+    END { print sum + 0 }' "$1/summary.json"
+}
+export HOSTS
+HOSTS='a a b b'
+same_numbers 4 $plan=ROW_WISE
+straight=$(between_hosts "$work/run$((runs - 1))")
+same_numbers 4 $plan=ROW_WISE --set=parallel.by_host=true
+united=$(between_hosts "$work/run$((runs - 1))")
+((united > 0 && 10 * united < 9 * straight)) || fail "by host $united bytes go to other hosts, straight $straight"
+HOSTS='a b' same_numbers 5 $plan=AUTO --set=parallel.by_host=true --set=parallel.overlap=true
+HOSTS='a a a b c b b' same_numbers 16 $plan=TABLE_WISE --set=parallel.by_host=true --set=parallel.threads=2
+program=("$trainer")
+
 # Nor does it matter how many rows are evaluated at a time.
 same_numbers 3 --set=training.eval_batch_size=19
 

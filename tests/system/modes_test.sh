@@ -435,10 +435,29 @@ run 3 machine --mode=calibrate
 describe=("$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe --machine=machine/machine.textproto)
 "${describe[@]}" --ranks=3 --ranks_per_host=3 >prediction.json || fail 'no prediction'
 run 3 step --set=training.max_steps=1
+# trained FIELD RUN: its sum over the phases of the steps.  predicted FIELD FILE
+trained() {
+  awk -F'[:,]' -v field="\"$1\"" '/"work"/ { training = /"training"/ }
+    training && $1 ~ field { sum += $2 }
+    END { print sum }' "$2/summary.json"
+}
+predicted() { sed --quiet "s/^ *\"$1\": \([0-9]*\),*/\1/p" "$2"; }
 for count in all_messages_sent all_bytes_sent rank0_messages_sent rank0_bytes_sent; do
-  expect_same "predicted $count" \
-    "$(awk -F'[:,]' -v field="\"$count\"" '/"work"/ { training = /"training"/ } training && $1 ~ field { sum += $2 } END { print sum }' step/summary.json)" \
-    "$(sed --quiet "s/^ *\"$count\": \([0-9]*\),*/\1/p" prediction.json)"
+  expect_same "predicted $count" "$(trained "$count" step)" "$(predicted "$count" prediction.json)"
+done
+# Likewise of hosts that unite what their ranks send.
+mkdir hosts
+{ cat machine/machine.textproto && echo 'other_host { latency_s: 1e-5 bytes_per_s: 1e9 }'; } >hosts/machine.textproto
+"${describe[@]}" --machine=hosts/machine.textproto --ranks=4 --ranks_per_host=2 --set=parallel.by_host=true \
+  >by_host.json || fail 'no prediction by host'
+cat >on_hosts <<RANK
+#!/usr/bin/env bash
+ELASTOR_HOST=host\$((OMPI_COMM_WORLD_RANK / 2)) exec "$trainer" "\$@"
+RANK
+chmod +x on_hosts
+trainer=./on_hosts run 4 by_host --set=training.max_steps=1 --set=parallel.by_host=true
+for count in all_messages_sent all_bytes_sent messages_between_hosts bytes_between_hosts; do
+  expect_same "predicted $count by host" "$(trained "$count" by_host)" "$(predicted "$count" by_host.json)"
 done
 grep --quiet '"warnings": \[\]' prediction.json || fail 'a warning about a machine of the same experiment'
 "${describe[@]}" --ranks=3 --ranks_per_host=3 --set=optimizer.dense=SGD | grep --quiet 'measured with dense ADAM' ||

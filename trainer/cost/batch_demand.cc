@@ -5,6 +5,7 @@
 #include "configs/proto/experiment.pb.h"
 #include "core/base/random.h"
 #include "embedding/id_route.h"
+#include "embedding/route_count.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/experiment/make_options.h"
@@ -40,7 +41,7 @@ SparseBatch RowsOf(const SparseBatch& whole, const Range& rows, const Range& own
 }  // namespace
 
 StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout& layout,
-                                const ShardPlan& plan, int64_t leaves) {
+                                const ShardPlan& plan, int64_t leaves, const RankHosts* hosts) {
   const int ranks = plan.ranks();
   JobDemand demand;
   demand.batch.rows = whole.rows;
@@ -48,18 +49,21 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout&
   demand.sent_rows.assign(ranks, 0);
   demand.summed.assign(ranks, 0);
   for (int r = 0; r < ranks; ++r) {
-    const Range rows = LocalPositions(whole.rows, r, ranks, leaves);
-    IdRoute route(&layout, &plan, r, leaves, /*changes_gradients=*/true);
-    ELASTOR_ASSIGN_OR_RETURN(
-        RouteDemand asked,
-        route.Count(RowsOf(whole, rows, LeavesOfRank(r, ranks, leaves), leaves), nullptr));
-    for (int owner = 0; owner < ranks; ++owner) {
-      demand.listed_keys[owner] += asked.keys[owner];
-      demand.sent_rows[owner] += asked.rows.receive[owner];
-      demand.summed[owner] += asked.gradients.send[owner];
+    demand.rows.push_back(LocalPositions(whole.rows, r, ranks, leaves).size());
+  }
+  ELASTOR_ASSIGN_OR_RETURN(demand.batch.routes,
+                           CountRoutes(layout, plan, leaves, hosts, [&](int r) {
+                             return RowsOf(whole, LocalPositions(whole.rows, r, ranks, leaves),
+                                           LeavesOfRank(r, ranks, leaves), leaves);
+                           }));
+  for (const auto* leg : {&demand.batch.routes.of_rank, &demand.batch.routes.between}) {
+    for (const RouteDemand& asked : *leg) {
+      for (int owner = 0; owner < ranks; ++owner) {
+        demand.listed_keys[owner] += asked.keys[owner];
+        demand.sent_rows[owner] += asked.rows.receive[owner];
+        demand.summed[owner] += asked.gradients.send[owner];
+      }
     }
-    demand.rows.push_back(rows.size());
-    demand.batch.of_rank.push_back(std::move(asked));
   }
   // One rank that has all rows asks every owner for each of its keys once.
   IdRoute all(&layout, &plan, /*rank=*/0, /*leaves=*/ranks, /*changes_gradients=*/true);

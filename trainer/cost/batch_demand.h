@@ -21,17 +21,19 @@ class Experiment;
 // What one batch asks of every rank of a job.
 struct JobDemand {
   BatchDemand batch;
-  std::vector<int64_t> rows;         // of the batch, by rank
-  std::vector<int64_t> listed_keys;  // by owner: keys on the lists of all ranks, its own included
-  std::vector<int64_t> owned_keys;   // by owner: different keys
-  std::vector<int64_t> sent_rows;    // by owner: elements of rows for other ranks
-  std::vector<int64_t> summed;       // by owner: elements of gradients that it adds
+  std::vector<int64_t> rows;        // of the batch, by rank
+  std::vector<int64_t> owned_keys;  // by owner: different keys
+  // By owner, and by rank that gathers for owners: keys on the lists of all ranks, its own
+  // included; elements of rows for other ranks; elements of gradients that it adds.
+  std::vector<int64_t> listed_keys;
+  std::vector<int64_t> sent_rows;
+  std::vector<int64_t> summed;
 };
 
 // Counts the demand of the batch `whole`, of all ranks' rows, by the code that routes ids
-// (IdRoute::Count). batch_rows: its rows. User error if an id is outside its table.
+// (CountRoutes). User error if an id is outside its table.
 StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout& layout,
-                                const ShardPlan& plan, int64_t leaves);
+                                const ShardPlan& plan, int64_t leaves, const RankHosts* hosts);
 
 // Returns the first training batch of the data set, as one rank reads it.
 StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedModel& model,

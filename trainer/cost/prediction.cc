@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "collective/rank_hosts.h"
 #include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/text.h"
@@ -129,7 +130,10 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
   ELASTOR_ASSIGN_OR_RETURN(const SparseBatch* const batch, BatchOf(batch_rows));
   const EmbeddingLayout layout(model_->tables, model_->fields);
   const int64_t leaves = experiment_->parallel().virtual_shards();
-  ELASTOR_ASSIGN_OR_RETURN(const JobDemand demand, CountDemand(*batch, layout, plan, leaves));
+  const RankHosts hosts = RankHosts::InOrder(ranks, ranks_per_host);
+  const bool by_host = experiment_->parallel().by_host() && GoesByHost(hosts, ranks, leaves);
+  ELASTOR_ASSIGN_OR_RETURN(const JobDemand demand,
+                           CountDemand(*batch, layout, plan, leaves, by_host ? &hosts : nullptr));
   StepModel step;
   step.work = &work_;
   step.graph = &graph_;
@@ -143,7 +147,8 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                 .batch_losses = step.options.task.batch_losses(),
                 .scalar_words = ScalarWords(model_->tables),
                 .wire = MakeWireFormats(experiment_->parallel()),
-                .halves = !machine_->gpus()};
+                .halves = !machine_->gpus(),
+                .hosts = by_host ? &hosts : nullptr};
   step.gpus = machine_->gpus();
   step.threads = threads;
   step.width = TableWidth(*experiment_);
@@ -166,6 +171,7 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
   for (int p = 0; p < kStepParts; ++p) prediction.part_seconds[p] = at(p + 1) - at(p);
   prediction.rank0_sent = program.rank0_sent;
   prediction.all_sent = program.all_sent;
+  prediction.between_hosts = program.between_hosts;
   SplitCommunication(program, result, &prediction);
   FindSlowest(program, &prediction);
   return prediction;
@@ -231,6 +237,8 @@ StatusOr<Json> PredictionJson(Predictor* predictor, const Experiment& experiment
       {"rank0_bytes_sent", found.rank0_sent.bytes},
       {"all_messages_sent", found.all_sent.messages},
       {"all_bytes_sent", found.all_sent.bytes},
+      {"messages_between_hosts", found.between_hosts.messages},
+      {"bytes_between_hosts", found.between_hosts.bytes},
       {"slowest_rank",
        {{"rank", found.slowest_rank},
         {"work_seconds", found.slowest_work},

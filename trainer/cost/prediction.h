@@ -43,6 +43,7 @@ struct Prediction {
   // On rank 0: inside calls, while the rank computes, and while it does nothing else.
   double hidden_seconds = 0, exposed_seconds = 0;
   Sent rank0_sent, all_sent;  // in one step
+  Sent between_hosts;         // of all_sent, to ranks of other hosts
   // The rank with most work of its own, and the part in which it exceeds the mean most.
   int slowest_rank = 0;
   double slowest_work = 0, mean_work = 0;

@@ -1,6 +1,7 @@
 #include "trainer/cost/step_program.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "collective/dense_reduce.h"
@@ -79,7 +80,7 @@ class RankWriter {
  private:
   SimThread& main() { return threads_[0]; }
   SimThread& worker() { return threads_.back(); }
-  const RouteDemand& asked() const { return demand_.batch.of_rank[rank_]; }
+  const RouteDemand& asked() const { return demand_.batch.routes.of_rank[rank_]; }
   static double Asked(int64_t count) { return static_cast<double>(count); }
   Range own_leaves() const { return LeavesOfRank(rank_, model_.shape.ranks, model_.shape.leaves); }
   double Elements(double rows) const { return rows * static_cast<double>(model_.width); }
@@ -236,9 +237,9 @@ class RankWriter {
       SimThread* const thread = &worker();
       Wait(thread, begun, 1);
       Add(StepPart::kCompute, work_.UniqueIds(Asked(asked().occurrences)), 1, thread);
-      BesideCalls(Phase::kIdExchange, -1);
+      BesideCalls(Phase::kIdExchange);
       Add(StepPart::kCompute, work_.OwnedKeys(listed()), 1, thread);
-      BesideCalls(Phase::kScalars, -1);
+      BesideCalls(Phase::kScalars);
       for (const int bucket : ReduceOrder(buckets_, true)) {
         Wait(thread, bucket, model_.threads);
         ReduceBucket(StepPart::kCompute, bucket, thread);
@@ -263,11 +264,9 @@ class RankWriter {
     Calls(Phase::kScalars, StepPart::kCompute);
   }
 
-  void BesideCalls(Phase phase, int bucket) {
+  void BesideCalls(Phase phase) {
     for (size_t i = 0; i < calls_.size(); ++i) {
-      if (calls_[i].beside && calls_[i].phase == phase && calls_[i].bucket == bucket) {
-        CallNumber(i, &worker());
-      }
+      if (calls_[i].beside && calls_[i].phase == phase) CallNumber(i, &worker());
     }
   }
 
@@ -276,20 +275,53 @@ class RankWriter {
     const Range& range = model_.shape.buckets[bucket];
     const auto elements = static_cast<double>(range.size());
     const double nodes = static_cast<double>(nodes_.OfRank(rank_));
+    const bool packs = nodes > 1 || model_.shape.hosts != nullptr || halves();
     double before = model_.threads > 1 ? work_.Fold(model_.threads * elements) : 0;
-    if (nodes > 1) before += work_.Copy(nodes * elements * model_.shape.element_bytes);
+    if (packs) before += work_.Copy(nodes * elements * model_.shape.element_bytes);
     Add(part, before, 1, thread);
-    if (model_.shape.overlap) {
-      BesideCalls(Phase::kDenseReduce, bucket);
-    } else {
-      for (size_t i = 0; i < calls_.size(); ++i) {
-        if (calls_[i].phase == Phase::kDenseReduce && calls_[i].bucket == bucket) {
-          CallNumber(i, thread);
-        }
-      }
+    const std::vector<double> summed = SummedBehindCalls(range);
+    size_t call = 0;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (calls_[i].phase != Phase::kDenseReduce || calls_[i].bucket != bucket) continue;
+      CallNumber(i, thread);
+      Add(part, work_.Fold(summed[call++]), 1, thread);
     }
-    const auto slice = static_cast<double>(SliceOfRank(range, rank_, model_.shape.ranks).size());
-    Add(part, work_.Fold(slice * static_cast<double>(nodes_.leaves.size())), 1, thread);
+    if (call == 0) Add(part, work_.Fold(summed.back()), 1, thread);
+  }
+
+  bool halves() const {
+    return model_.shape.halves && Halves(model_.shape.ranks, model_.shape.leaves, nodes_);
+  }
+  // The elements that the rank reads for sums of a bucket behind each of its calls.
+  std::vector<double> SummedBehindCalls(const Range& bucket) const {
+    std::vector<double> summed;
+    if (halves()) {
+      for (const auto& round : HalvedBucket(bucket, rank_, model_.shape.ranks).rounds) {
+        summed.push_back(2 * static_cast<double>(round.kept.size()));
+      }
+      return summed;
+    }
+    const bool by_host = model_.shape.hosts != nullptr;
+    if (by_host) summed.push_back(gathered_elements(bucket));
+    const auto slice = static_cast<double>(SliceOfRank(bucket, rank_, model_.shape.ranks).size());
+    summed.push_back(slice * (by_host ? host_nodes() : static_cast<double>(nodes_.leaves.size())));
+    return summed;
+  }
+
+  // By host: elements of a bucket's gradients that the rank sums for owners, and nodes of all
+  // hosts.
+  double gathered_elements(const Range& bucket) const {
+    HostExchange exchange;
+    const HostNodes of_hosts(*model_.shape.hosts, nodes_, model_.shape.ranks, model_.shape.leaves);
+    exchange.SizeReduce(bucket, *model_.shape.hosts, nodes_, of_hosts, rank_, 1);
+    return static_cast<double>(std::accumulate(exchange.within.receive.begin(),
+                                               exchange.within.receive.end(), int64_t{0}));
+  }
+  double host_nodes() const {
+    const HostNodes of_hosts(*model_.shape.hosts, nodes_, model_.shape.ranks, model_.shape.leaves);
+    size_t nodes = 0;
+    for (const auto& leaves : of_hosts.leaves) nodes += leaves.size();
+    return static_cast<double>(nodes);
   }
 
   const StepModel& model_;
@@ -317,8 +349,9 @@ StepProgram MakeStepProgram(const StepModel& model, const JobDemand& demand, int
     job.calls.resize(calls.size());
     for (size_t c = 0; c < calls.size(); ++c) {
       const Sent sent = calls[c].sent(r, ranks);
-      program.all_sent.messages += sent.messages;
-      program.all_sent.bytes += sent.bytes;
+      program.all_sent += sent;
+      program.between_hosts += calls[c].sent(
+          r, ranks, [&](int to) { return to / model.ranks_per_host != r / model.ranks_per_host; });
       if (calls[c].kind == CallKind::kAllReduceSum) {
         job.calls[c].bytes = calls[c].send[0];
       } else {

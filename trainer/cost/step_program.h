@@ -32,6 +32,7 @@ struct StepProgram {
   SimJob job;
   std::vector<StepCall> calls;  // of rank 0, in one step
   Sent rank0_sent, all_sent;    // in one step
+  Sent between_hosts;           // of all_sent, to ranks of other hosts
   // By rank, seconds of own work in each part of a step, if the units are not shared.
   std::vector<std::array<double, kStepParts>> work;
 };

@@ -122,6 +122,8 @@ struct CommunicationRecord {
   double rank0_seconds = 0;  // time inside the calls on rank 0, waiting included
   int64_t all_messages = 0;  // messages and bytes that all ranks sent to other ranks
   int64_t all_bytes = 0;
+  int64_t messages_between_hosts = 0;  // of these, to ranks of other hosts
+  int64_t bytes_between_hosts = 0;
 };
 inline constexpr RecordField<CommunicationRecord> kCommunicationFields[] = {
     {.name = "phase", .value = &CommunicationRecord::phase},
@@ -132,6 +134,8 @@ inline constexpr RecordField<CommunicationRecord> kCommunicationFields[] = {
     {.name = "rank0_seconds", .value = &CommunicationRecord::rank0_seconds},
     {.name = "all_messages_sent", .value = &CommunicationRecord::all_messages},
     {.name = "all_bytes_sent", .value = &CommunicationRecord::all_bytes},
+    {.name = "messages_between_hosts", .value = &CommunicationRecord::messages_between_hosts},
+    {.name = "bytes_between_hosts", .value = &CommunicationRecord::bytes_between_hosts},
 };
 
 struct Summary {

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "collective/communicator.h"
+#include "collective/rank_hosts.h"
 #include "configs/proto/experiment.pb.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"
@@ -43,6 +45,8 @@ struct BackendOptions {
   const Graph* graph = nullptr;
   Communicator* communicator = nullptr;
   ThreadPool* pool = nullptr;
+  // Of the ranks, for parallel.by_host.
+  std::optional<RankHosts> hosts = {};
   // GPU only. False computes RankElastor's per-token network by separate products, for benchmarks
   // that compare the two.
   bool fused_network = true;

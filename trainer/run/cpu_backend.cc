@@ -34,6 +34,7 @@ class CpuBackend final : public Backend {
   static EmbeddingOptions OptionsOf(const BackendOptions& options, RowTier* tier) {
     EmbeddingOptions embedding = MakeEmbeddingOptions(options.experiment, *options.data);
     embedding.tier = tier;
+    if (options.experiment.parallel().by_host()) embedding.hosts = options.hosts;
     return embedding;
   }
 

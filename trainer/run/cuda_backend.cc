@@ -107,6 +107,9 @@ StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options
   if (wire.rows != WireFormat::kFloat32 || wire.gradients != WireFormat::kFloat32) {
     return UserError("parallel.wire: 16 bits are a choice on CPUs; expected FLOAT32");
   }
+  if (options.experiment.parallel().by_host()) {
+    return UserError("parallel.by_host: true is a choice on CPUs; expected false");
+  }
   ELASTOR_ASSIGN_OR_RETURN(
       std::unique_ptr<DeviceCommunicator> communicator,
       cuda::MakeDeviceCommunicator(options.communicator,

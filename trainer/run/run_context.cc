@@ -79,14 +79,16 @@ StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& co
       sum += backend.device_record(phase, work);
       records.push_back({PhaseName(phase), WorkName(work), sum.calls, sum.messages_sent,
                          sum.bytes_sent, sum.seconds});
-      sent.push_back(sum.messages_sent);
-      sent.push_back(sum.bytes_sent);
+      sent.insert(sent.end(), {sum.messages_sent, sum.bytes_sent, sum.messages_between_hosts,
+                               sum.bytes_between_hosts});
     }
   }
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, sent));
   for (size_t i = 0; i < records.size(); ++i) {
-    records[i].all_messages = sent[2 * i];
-    records[i].all_bytes = sent[2 * i + 1];
+    records[i].all_messages = sent[4 * i];
+    records[i].all_bytes = sent[4 * i + 1];
+    records[i].messages_between_hosts = sent[4 * i + 2];
+    records[i].bytes_between_hosts = sent[4 * i + 3];
   }
   std::erase_if(records, [](const CommunicationRecord& record) { return record.calls == 0; });
   return records;
@@ -176,12 +178,14 @@ Status RunContext::BeginLog() {
 }
 
 Status RunContext::MakeBackend(const RunOptions& options) {
+  ELASTOR_ASSIGN_OR_RETURN(RankHosts hosts, FindHosts(*communicator));
   const BackendOptions backend_options = {.experiment = ForMode(options),
                                           .data = &dataset->info(),
                                           .plan = &plan,
                                           .graph = &model.graph,
                                           .communicator = communicator,
-                                          .pool = &pool};
+                                          .pool = &pool,
+                                          .hosts = std::move(hosts)};
   ELASTOR_ASSIGN_OR_RETURN(backend_, options.device == RunDevice::kCuda
                                          ? MakeCudaBackend(backend_options)
                                          : MakeCpuBackend(backend_options));

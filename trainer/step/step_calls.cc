@@ -15,11 +15,9 @@ class Calls {
   Calls(const StepShape& shape, int rank) : shape_(shape), rank_(rank) {}
 
   void RouteIds(const BatchDemand& batch, StepPart part, bool beside) {
-    std::vector<int64_t> bytes(shape_.ranks, sizeof(int64_t));
-    Add({part, beside, Phase::kIdExchange, CallKind::kAllToAll, -1, bytes});
-    bytes = batch.of_rank[rank_].words;
-    for (int64_t& words : bytes) words *= sizeof(int64_t);
-    Add({part, beside, Phase::kIdExchange, CallKind::kAllToAllV, -1, std::move(bytes)});
+    const RouteCounts& routes = batch.routes;
+    Lists(routes.of_rank[rank_], part, beside);
+    if (!routes.between.empty()) Lists(routes.between[rank_], part, beside);
     if (!shape_.sample_weights) return;
     Add({part,
          beside,
@@ -30,13 +28,16 @@ class Calls {
   }
 
   void Lookup(const BatchDemand& batch) {
-    std::vector<int64_t> bytes;
-    for (const RouteDemand& requester : batch.of_rank) {
-      bytes.push_back(WireBytes(shape_.wire.rows, requester.rows.receive[rank_],
-                                requester.rows.receive_vectors[rank_], shape_.element_bytes));
+    for (const auto* leg : {&batch.routes.between, &batch.routes.of_rank}) {
+      if (leg->empty()) continue;
+      std::vector<int64_t> bytes;
+      for (const RouteDemand& requester : *leg) {
+        bytes.push_back(WireBytes(shape_.wire.rows, requester.rows.receive[rank_],
+                                  requester.rows.receive_vectors[rank_], shape_.element_bytes));
+      }
+      Add({StepPart::kLookup, false, Phase::kRowExchange, CallKind::kAllToAllV, -1,
+           std::move(bytes)});
     }
-    Add({StepPart::kLookup, false, Phase::kRowExchange, CallKind::kAllToAllV, -1,
-         std::move(bytes)});
   }
 
   void BatchLosses() {
@@ -63,23 +64,38 @@ class Calls {
         }
         continue;
       }
-      SliceExchange exchange;
-      exchange.Size(shape_.buckets[b], nodes, rank_, shape_.element_bytes);
-      Add({part, shape_.overlap, Phase::kDenseReduce, CallKind::kAllToAllV, b,
-           std::move(exchange.send)});
+      const auto send = [&](SliceExchange* exchange) {
+        Add({part, shape_.overlap, Phase::kDenseReduce, CallKind::kAllToAllV, b,
+             std::move(exchange->send)});
+      };
+      if (shape_.hosts != nullptr) {
+        const HostNodes host_nodes(*shape_.hosts, nodes, shape_.ranks, shape_.leaves);
+        HostExchange exchange;
+        exchange.SizeReduce(shape_.buckets[b], *shape_.hosts, nodes, host_nodes, rank_,
+                            shape_.element_bytes);
+        send(&exchange.within);
+        send(&exchange.between);
+      } else {
+        SliceExchange exchange;
+        exchange.Size(shape_.buckets[b], nodes, rank_, shape_.element_bytes);
+        send(&exchange);
+      }
     }
   }
 
   void RouteGradients(const BatchDemand& batch) {
     if (shape_.ranks == 1) return;
-    const VectorExchange& sent = batch.of_rank[rank_].gradients;
-    std::vector<int64_t> bytes;
-    for (int r = 0; r < shape_.ranks; ++r) {
-      bytes.push_back(WireBytes(shape_.wire.gradients, sent.send[r], sent.send_vectors[r],
-                                shape_.element_bytes));
+    for (const auto* leg : {&batch.routes.of_rank, &batch.routes.between}) {
+      if (leg->empty()) continue;
+      const VectorExchange& sent = (*leg)[rank_].gradients;
+      std::vector<int64_t> bytes;
+      for (int r = 0; r < shape_.ranks; ++r) {
+        bytes.push_back(WireBytes(shape_.wire.gradients, sent.send[r], sent.send_vectors[r],
+                                  shape_.element_bytes));
+      }
+      Add({StepPart::kRouteGradients, false, Phase::kGradientExchange, CallKind::kAllToAllV, -1,
+           std::move(bytes)});
     }
-    Add({StepPart::kRouteGradients, false, Phase::kGradientExchange, CallKind::kAllToAllV, -1,
-         std::move(bytes)});
   }
 
   void Scalars() {
@@ -101,6 +117,16 @@ class Calls {
         }
         continue;
       }
+      if (shape_.hosts != nullptr) {
+        HostExchange exchange;
+        exchange.SizeGather(shape_.buckets[b], *shape_.hosts, shape_.ranks, rank_,
+                            shape_.element_bytes);
+        for (SliceExchange* leg : {&exchange.between, &exchange.within}) {
+          Add({StepPart::kUpdate, false, Phase::kDenseGather, CallKind::kAllToAllV, b,
+               std::move(leg->send)});
+        }
+        continue;
+      }
       std::vector<int64_t> bytes;
       SizeSlices(shape_.buckets[b], shape_.ranks, shape_.element_bytes, &bytes);
       Add({StepPart::kUpdate, false, Phase::kDenseGather, CallKind::kAllGatherV, b,
@@ -117,6 +143,18 @@ class Calls {
     bytes[partner] = sent.size() * shape_.element_bytes;
     Add({part, beside, phase, CallKind::kAllToAllV, bucket, std::move(bytes)});
   }
+  // The lists of ids, and their sizes before them.
+  void Lists(const RouteDemand& asked, StepPart part, bool beside) {
+    std::vector<int64_t> sizes, lists;
+    for (const int64_t words : asked.words) {
+      sizes.push_back(words == 0 ? 0 : sizeof(int64_t));
+      lists.push_back(words * static_cast<int64_t>(sizeof(int64_t)));
+    }
+    const CallKind kind = shape_.hosts != nullptr ? CallKind::kAllToAllV : CallKind::kAllToAll;
+    Add({part, beside, Phase::kIdExchange, kind, -1, std::move(sizes)});
+    Add({part, beside, Phase::kIdExchange, CallKind::kAllToAllV, -1, std::move(lists)});
+  }
+
   // A block to the rank itself does not travel.
   void Add(StepCall call) {
     if (call.kind != CallKind::kAllReduceSum) call.send[rank_] = 0;
@@ -147,11 +185,6 @@ std::vector<int> ReduceOrder(int buckets, bool overlap) {
   std::vector<int> order;
   for (int b = 0; b < buckets; ++b) order.push_back(overlap ? buckets - 1 - b : b);
   return order;
-}
-
-Sent StepCall::sent(int rank, int ranks) const {
-  if (kind == CallKind::kAllReduceSum) return SentInAllReduce(rank, ranks, send[0]);
-  return SentInAllToAll(rank, send);
 }
 
 std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& batch,

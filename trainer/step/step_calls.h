@@ -12,9 +12,11 @@
 #include "collective/call.h"
 #include "collective/call_messages.h"
 #include "collective/communicator.h"
+#include "collective/rank_hosts.h"
 #include "core/base/exact_sum.h"
 #include "core/base/leaves.h"
 #include "embedding/exchange_places.h"
+#include "embedding/route_count.h"
 #include "embedding/table.h"
 #include "embedding/wire_format.h"
 
@@ -104,12 +106,13 @@ struct StepShape {
   int64_t element_bytes = sizeof(float);
   WireFormats wire = {};
   bool halves = true;  // dense buckets where ranks can (Halves); GPUs exchange them directly
+  const RankHosts* hosts = nullptr;  // if vectors and dense gradients go by host
 };
 
 // What the calls of one batch depend on besides.
 struct BatchDemand {
-  int64_t rows = 0;                  // of the whole batch
-  std::vector<RouteDemand> of_rank;  // by requester
+  int64_t rows = 0;  // of the whole batch
+  RouteCounts routes;
 };
 
 // A call to the communicator that one rank makes in a step.
@@ -121,7 +124,12 @@ struct StepCall {
   int bucket = -1;            // of dense parameters
   std::vector<int64_t> send;  // bytes by rank; of an all-reduce one entry, its values
 
-  Sent sent(int rank, int ranks) const;
+  // Returns what is sent, to all ranks or where counts(rank) is true.
+  template <typename Counts = ToAnyRank>
+  Sent sent(int rank, int ranks, const Counts& counts = {}) const {
+    if (kind == CallKind::kAllReduceSum) return SentInAllReduce(rank, ranks, send[0], counts);
+    return SentInAllToAll(rank, send, counts);
+  }
 };
 
 // Returns the calls of rank `rank`, in order. next: the batch whose ids are routed beside the

@@ -19,7 +19,8 @@
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
 #include "embedding/embedding_layout.h"
-#include "embedding/id_route.h"
+#include "embedding/exchange_places.h"
+#include "embedding/route_count.h"
 #include "trainer/checkpoint/state_digest.h"
 #include "trainer/data/batch.h"
 #include "trainer/step/step_calls.h"
@@ -128,7 +129,7 @@ SparseOptimizerOptions SparseOptions(OptimizerKind kind, double l2) {
   return options;
 }
 
-ShardedEmbedding<float>::Options TableOptions(const TinyTraining& training) {
+ShardedEmbedding<float>::Options TableOptions(const TinyTraining& training, const Spread& spread) {
   ShardedEmbedding<float>::Options options;
   options.tables = Tables(training);
   options.fields = Fields();
@@ -139,6 +140,7 @@ ShardedEmbedding<float>::Options TableOptions(const TinyTraining& training) {
   options.seed = training.seed;
   options.leaves = training.leaves;
   options.wire = training.wire;
+  if (!spread.hosts.empty()) options.hosts.emplace(spread.hosts);
   return options;
 }
 
@@ -227,7 +229,7 @@ class Rank {
         graph_(training.model.graph()),
         tables_(Tables(training)),
         parts_(MakeParts(spread, {.step = StepOptions(training, spread),
-                                  .embedding = TableOptions(training),
+                                  .embedding = TableOptions(training, spread),
                                   .evaluated_rows = kEvaluatedRows,
                                   .graph = &graph_,
                                   .plan = plan,
@@ -358,7 +360,8 @@ Outcome Run(const TinyTraining& training, const Spread& spread) {
 std::string ToString(const Spread& spread) {
   static constexpr const char* kPlans[] = {"row-wise", "table-wise", "replicated", "auto"};
   return std::to_string(spread.ranks) + " ranks, " + std::to_string(spread.threads) + " threads, " +
-         kPlans[static_cast<int>(spread.plan)] + (spread.overlap ? ", overlapped" : "");
+         kPlans[static_cast<int>(spread.plan)] + (spread.overlap ? ", overlapped" : "") +
+         (spread.hosts.empty() ? "" : ", by host");
 }
 
 std::string ToString(const TinyCall& call) {
@@ -370,8 +373,10 @@ std::string ToString(const TinyCall& call) {
 std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                                                  const Spread& spread) {
   const ShardPlan plan = MakePlan(training, spread);
-  const ShardedEmbedding<float>::Options options = TableOptions(training);
+  const ShardedEmbedding<float>::Options options = TableOptions(training, spread);
   const EmbeddingLayout layout(options.tables, options.fields);
+  const bool by_host = options.hosts && GoesByHost(*options.hosts, spread.ranks, training.leaves);
+  const RankHosts* const hosts = by_host ? &*options.hosts : nullptr;
   const Graph graph = training.model.graph();
   const auto buckets = graph.parameters().buckets();
   const StepShape shape = {.ranks = spread.ranks,
@@ -381,20 +386,19 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                            .sample_weights = training.weight != nullptr,
                            .batch_losses = training.task.batch_losses(),
                            .scalar_words = ScalarWords(options.tables),
-                           .wire = options.wire};
+                           .wire = options.wire,
+                           .hosts = hosts};
   std::vector<BatchDemand> demands;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     int64_t begin = 0;
     for (const int64_t rows : training.batch_rows) {
       BatchDemand& demand = demands.emplace_back();
       demand.rows = rows;
-      for (int r = 0; r < spread.ranks; ++r) {
-        IdRoute route(&layout, &plan, r, training.leaves, /*changes_gradients=*/true);
-        const LocalBatch batch = MakeBatch(begin, rows, r, spread.ranks, training);
-        StatusOr<RouteDemand> counted = route.Count(batch.sparse, /*pool=*/nullptr);
-        CHECK(counted.ok());
-        demand.of_rank.push_back(std::move(counted).value());
-      }
+      StatusOr<RouteCounts> counted = CountRoutes(layout, plan, training.leaves, hosts, [&](int r) {
+        return MakeBatch(begin, rows, r, spread.ranks, training).sparse;
+      });
+      CHECK(counted.ok());
+      demand.routes = std::move(counted).value();
       begin += rows;
     }
   }

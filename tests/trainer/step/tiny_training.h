@@ -82,6 +82,7 @@ struct Spread {
   int threads = 1;
   bool overlap = false;
   PlanKind plan = PlanKind::kRowWise;
+  std::vector<uint64_t> hosts = {};  // of the ranks, which unite what they send; empty: straight
   std::function<std::unique_ptr<TinyParts>(const TinySetup&)> parts = nullptr;  // null: the CPU's
   std::vector<std::vector<TinyCall>>* calls = nullptr;  // gets the calls of all steps, by rank
 };

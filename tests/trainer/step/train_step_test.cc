@@ -19,22 +19,37 @@ constexpr PlanKind kPlans[] = {PlanKind::kRowWise, PlanKind::kTableWise, PlanKin
 
 // 3 and 7 do not divide the leaves.
 constexpr int kRanks[] = {1, 2, 3, 4, 7, 8};
+// Hosts of ranks: in pairs, in turns, of one, two and the rest, where other hosts' ranks lie
+// between.
+std::vector<uint64_t> HostsOf(int ranks, int kind) {
+  std::vector<uint64_t> hosts;
+  for (int r = 0; r < ranks; ++r) {
+    hosts.push_back(kind == 0 ? r / 2 : kind == 1 ? r % 2 : r == 1 ? 0 : 1 + r % 3 / 2);
+  }
+  return hosts;
+}
+
 constexpr WireFormat kWires[] = {WireFormat::kFloat32, WireFormat::kFloat16, WireFormat::kBFloat16};
 
 class TrainStepTest : public testing::TestWithParam<TinyCase> {};
 
 // The law of the project. A case has half of the pairs of ranks and plans. Threads and overlap take
 // turns, so that among all cases every pair of values of ranks, threads, overlap and plan occurs.
+// In some cases vectors go by host.
 TEST_P(TrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
   const TinyTraining& training = GetParam().training;
   const Outcome expected = Train(training, Spread{});
   const size_t half = GetParam().name.size() % 2;
+  const bool by_host = GetParam().name.size() / 3 % 2 == 1;
   for (size_t r = 0; r < std::size(kRanks); ++r) {
     for (size_t p = (r + half) % 2; p < std::size(kPlans); p += 2) {
       const Spread spread = {.ranks = kRanks[r],
                              .threads = (r / 2 + p / 2) % 2 == 0 ? 1 : 2,
                              .overlap = (r + p / 2) % 2 == 1,
-                             .plan = kPlans[p]};
+                             .plan = kPlans[p],
+                             .hosts = by_host && r > 1
+                                          ? HostsOf(kRanks[r], static_cast<int>(r + p) % 3)
+                                          : std::vector<uint64_t>{}};
       EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
     }
   }
@@ -196,6 +211,8 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
                              .threads = r % 4 < 2 ? 1 : 2,
                              .overlap = (r + p / 2) % 2 == 0,
                              .plan = kPlans[p],
+                             .hosts = r > 2 ? HostsOf(kRanks[r], static_cast<int>(r + p) % 3)
+                                            : std::vector<uint64_t>{},
                              .calls = &made};
       Train(training, spread);
       const std::vector<std::vector<TinyCall>> declared = DeclaredCalls(training, spread);
@@ -241,9 +258,11 @@ TEST(TrainStepWireTest, AnySpreadGivesTheBitsOfOneRank) {
       training.wire = {rows, gradients};
       const Outcome expected = Train(training, Spread{});
       digests.insert(expected.digest);
-      const Spread spread = {.ranks = gradients == WireFormat::kFloat16 ? 3 : 8,
+      const int ranks = gradients == WireFormat::kFloat16 ? 3 : 8;
+      const Spread spread = {.ranks = ranks,
                              .threads = 2,
-                             .overlap = rows == WireFormat::kFloat16};
+                             .overlap = rows == WireFormat::kFloat16,
+                             .hosts = HostsOf(ranks, static_cast<int>(rows))};
       EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
     }
   }
