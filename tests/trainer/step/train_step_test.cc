@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/dense_reduce.h"
 #include "tests/trainer/step/tiny_training.h"
 
 namespace elastor {
