@@ -172,8 +172,8 @@ inline std::vector<ModelCase> ModelCases() {
   // Items, their categories, actions and times, of which the fields hold two. The others are a
   // numeric field of the request and a contextual one.
   const std::string ranker =
-      "hstu_ranker { actions: 'done' times: 'ago' token_width: 6 heads: 2 attention_width: 3 "
-      "linear_width: 2 content_hidden: 5 item_hidden: 4 head_hidden: 3 ";
+      "hstu_ranker { actions: 'done' times: 'ago' token_width: 9 heads: 2 attention_width: 3 "
+      "linear_width: 5 content_hidden: 7 item_hidden: 6 head_hidden: 5 ";
   add("HstuRanker", ranker + "layers: 2 } sequences { tokens { } }");
   cases.back().features.sequences = {
       {"items", 1, 0, 4}, {"done", 2, 0, 4}, {"ago", 1, 0, 4}, {"kinds", 2, 0, 4}};
