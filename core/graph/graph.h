@@ -21,6 +21,8 @@ struct SequenceShape {
   int64_t positions = 0;  // L: the number of its latest ids that are read
   // The tables pool these ids by their mean: the sequence takes no positions of E.
   bool pooled = false;
+  // It is read side by side with the other parallel sequences: in every row all have as many ids.
+  bool parallel = false;
 };
 
 // The fields that a model is built for.
@@ -30,6 +32,8 @@ struct FeatureShape {
   int64_t embedding_width = 0;     // k
   double embedding_stddev = 1e-4;  // stddev of the numeric fields' initial vectors
   std::vector<SequenceShape> sequences = {};
+  // Indices among all fields: what HSTU_RANKER reads behind its layers.
+  std::vector<int64_t> request_fields = {};
   // Every vector has one more element, behind the others: the first-order weight of a linear model.
   bool first_order = false;
   // If there is an image, the numeric fields are its pixels, there are no other fields,

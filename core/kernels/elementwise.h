@@ -17,6 +17,18 @@ void Add(Panels<const T> a, Panels<const T> b, Panels<T> y);
 template <typename T>
 void Multiply(Panels<const T> a, Panels<const T> b, Panels<T> y);
 
+// y = factor * x. y may be x.
+template <typename T>
+void Scale(T factor, Panels<const T> x, Panels<T> y);
+
+// y = a * sigmoid(b).
+template <typename T>
+void SigmoidGate(Panels<const T> a, Panels<const T> b, Panels<T> y);
+// da = dy * sigmoid(b), db = (dy * a) * sigmoid'(b).
+template <typename T>
+void SigmoidGateBackward(Panels<const T> a, Panels<const T> b, Panels<const T> dy, Panels<T> da,
+                         Panels<T> db);
+
 // y = max(x, 0); derivative = 1 where x > 0, else 0, unless that view is empty. Both may be x.
 template <typename T>
 void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative);

@@ -22,6 +22,29 @@ Value Concat(GraphBuilder* graph, Value a, Value b) {
   return graph->Apply(op, both);
 }
 
+Value CutTokens(GraphBuilder* graph, Value x, int64_t tokens, int64_t first, int64_t count) {
+  if (count == tokens) return x;
+  SliceOp op;
+  op.tokens = tokens;
+  op.width = graph->shape(x).features() / tokens;
+  op.first_token = first;
+  op.slice = {count, op.width};
+  return graph->Apply(op, x);
+}
+
+Value FieldsOf(GraphBuilder* graph, const std::vector<bool>& read) {
+  const auto fields = static_cast<int64_t>(read.size());
+  const Value e = graph->Embeddings();
+  Value found;
+  for (int64_t begin = 0, end; begin < fields; begin = end) {
+    for (end = begin + 1; end < fields && read[end] == read[begin];) ++end;
+    if (!read[begin]) continue;
+    const Value run = CutTokens(graph, e, fields, begin, end - begin);
+    found = found.node < 0 ? run : Concat(graph, found, run);
+  }
+  return found;
+}
+
 Value Multiply(GraphBuilder* graph, Value a, Value b) {
   const Value factors[] = {a, b};
   return graph->Apply(MultiplyOp{}, factors);

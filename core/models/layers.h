@@ -26,6 +26,12 @@ Value FirstOrderLogit(GraphBuilder* graph);
 // Returns [a | b] as one token.
 Value Concat(GraphBuilder* graph, Value a, Value b);
 
+// Returns the tokens [first, first + count) of x, which has `tokens` of them.
+Value CutTokens(GraphBuilder* graph, Value x, int64_t tokens, int64_t first, int64_t count);
+
+// Returns the vectors of the fields of E for which `read` holds, one at least.
+Value FieldsOf(GraphBuilder* graph, const std::vector<bool>& read);
+
 // Returns a * b, element by element, in a's shape.
 Value Multiply(GraphBuilder* graph, Value a, Value b);
 

@@ -1,6 +1,8 @@
 #ifndef ELASTOR_CORE_MODELS_MODELS_H_
 #define ELASTOR_CORE_MODELS_MODELS_H_
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "configs/proto/experiment.pb.h"
@@ -33,6 +35,7 @@ Value Wukong(GraphBuilder* graph, const WukongConfig& config);
 Value XDeepFm(GraphBuilder* graph, const XDeepFmConfig& config);
 Value MlpModel(GraphBuilder* graph, const MlpConfig& config);
 Value OneTrans(GraphBuilder* graph, const OneTransConfig& config);
+Value HstuRanker(GraphBuilder* graph, const HstuRankerConfig& config);
 Value AutoInt(GraphBuilder* graph, const AutoIntConfig& config);
 Value SharedBottom(GraphBuilder* graph, const SharedBottomConfig& config);
 Value Ple(GraphBuilder* graph, const PleConfig& config);
@@ -71,6 +74,13 @@ inline bool HasOneLogit(const ModelConfig& config) {
 inline bool ReadsPairs(const ModelConfig& config) {
   return config.has_fm() || config.has_fw_fm() || config.has_deep_fm() || config.has_nfm() ||
          config.has_ipnn();
+}
+
+// Returns whether a sequence tells HSTU_RANKER with which items something was done, so that it has
+// a target.
+inline bool IsContent(const HstuRankerConfig& config, const std::string& sequence) {
+  return std::ranges::count(config.actions(), sequence) == 0 &&
+         std::ranges::count(config.times(), sequence) == 0;
 }
 
 // Returns whether the model reads images and nothing else.
@@ -125,6 +135,8 @@ inline Value BuildModel(GraphBuilder* graph, const ModelConfig& config) {
       return UniMixer(graph, config.uni_mixer());
     case ModelConfig::kOneTrans:
       return OneTrans(graph, config.one_trans());
+    case ModelConfig::kHstuRanker:
+      return HstuRanker(graph, config.hstu_ranker());
     case ModelConfig::kWukong:
       return Wukong(graph, config.wukong());
     case ModelConfig::kXDeepFm:

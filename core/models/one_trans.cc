@@ -33,16 +33,6 @@ struct Network {
   int64_t width() const { return config.token_width(); }
   Shape others() const { return {config.tokens(), width()}; }
 
-  // Tokens [first, first + count) of x, which has `tokens`.
-  Value Cut(Value x, int64_t tokens, int64_t first, int64_t count) const {
-    if (count == tokens) return x;
-    SliceOp op;
-    op.tokens = tokens;
-    op.width = graph->shape(x).features() / tokens;
-    op.first_token = first;
-    op.slice = {count, op.width};
-    return graph->Apply(op, x);
-  }
   // Both parts, one behind the other.
   Value Whole(const Tokens& x) const {
     return x.history == 0 ? x.others : Concat(graph, x.of_history, x.others);
@@ -50,14 +40,14 @@ struct Network {
   // Parts of x with as many tokens as `like`.
   Tokens Parts(Value x, const Tokens& like) const {
     const int64_t all = like.history + config.tokens();
-    Tokens parts = {like.history, {}, Cut(x, all, like.history, config.tokens())};
-    if (like.history > 0) parts.of_history = Cut(x, all, 0, like.history);
+    Tokens parts = {like.history, {}, CutTokens(graph, x, all, like.history, config.tokens())};
+    if (like.history > 0) parts.of_history = CutTokens(graph, x, all, 0, like.history);
     return parts;
   }
   // The same, without all but the last `count` tokens of the histories.
   Tokens Latest(const Tokens& x, int64_t count) const {
     if (count == 0) return {0, {}, x.others};
-    return {count, Cut(x.of_history, x.history, x.history - count, count), x.others};
+    return {count, CutTokens(graph, x.of_history, x.history, x.history - count, count), x.others};
   }
   Tokens Add(const Tokens& a, const Tokens& b) const {
     Tokens sum = {a.history, {}, graph->Add(a.others, b.others)};
@@ -151,8 +141,8 @@ Value HistoryTokens(const Network& network, Value rows) {
         .outputs = network.width(),
         .weights = LinearOp::Weights::kShared,
         .activation = Activation::kSwish};
-    const Value positions = network.Cut(rows, features.fields() + features.positions(),
-                                        features.fields() + append.before, sequence.positions);
+    const Value positions = CutTokens(graph, rows, features.fields() + features.positions(),
+                                      features.fields() + append.before, sequence.positions);
     const Value x = Mlp(graph, "history." + sequence.name, options)(positions);
     const Value both[] = {x, history};
     history = graph->Apply(append, std::span(both, append.before > 0 ? 2 : 1));
@@ -164,22 +154,13 @@ Value HistoryTokens(const Network& network, Value rows) {
 }
 
 // The vectors of the fields that are no histories.
-Value OtherFields(const Network& network) {
-  GraphBuilder* const graph = network.graph;
+Value OtherFields(GraphBuilder* graph) {
   const FeatureShape& features = graph->features();
   std::vector<bool> read(features.fields(), true);
   for (const SequenceShape& sequence : features.sequences) {
     if (!sequence.pooled) read[features.numeric_fields + sequence.field] = false;
   }
-  const Value e = graph->Embeddings();
-  Value found;
-  for (int64_t begin = 0, end; begin < features.fields(); begin = end) {
-    for (end = begin + 1; end < features.fields() && read[end] == read[begin];) ++end;
-    if (!read[begin]) continue;
-    const Value run = network.Cut(e, features.fields(), begin, end - begin);
-    found = found.node < 0 ? run : Concat(graph, found, run);
-  }
-  return found;
+  return FieldsOf(graph, read);
 }
 
 }  // namespace
@@ -192,11 +173,11 @@ Value OneTrans(GraphBuilder* graph, const OneTransConfig& config) {
   Tokens x;
   if (reads_histories) {
     graph->SetRows(
-        network.Cut(rows, features.fields() + features.positions(), 0, features.fields()));
+        CutTokens(graph, rows, features.fields() + features.positions(), 0, features.fields()));
     x.history = features.positions();
     x.of_history = HistoryTokens(network, rows);
   }
-  const Value fields = reads_histories ? OtherFields(network) : graph->Embeddings();
+  const Value fields = reads_histories ? OtherFields(graph) : graph->Embeddings();
   const MlpOptions tokenizer = {
       .inputs = graph->shape(fields).features(),
       .hidden = {config.tokenizer_hidden().begin(), config.tokenizer_hidden().end()},

@@ -27,6 +27,7 @@
 #include "core/ops/patch_input.h"
 #include "core/ops/position.h"
 #include "core/ops/relu.h"
+#include "core/ops/sigmoid_gate.h"
 #include "core/ops/sinkhorn_mix.h"
 #include "core/ops/slice.h"
 #include "core/ops/softmax_gate.h"
@@ -45,8 +46,8 @@ using Op =
                  FactorizationPoolOp, GatedFeedForwardOp, GatedSumFeedForwardOp, JointLogitOp,
                  LinearOp, LogitSumOp, MatrixProductOp, MeanLogitOp, MeanPoolOp, MixtureOp,
                  MultiplyOp, NormOp, PadOp, PairwiseDotOp, PatchInputOp, PositionOp, ReadTargetOp,
-                 ReluOp, SinkhornMixOp, SliceOp, SoftmaxGateOp, SumPoolOp, TargetAttentionOp,
-                 UpperTriangleOp, WeightedPoolOp>;
+                 ReluOp, SigmoidGateOp, SinkhornMixOp, SliceOp, SoftmaxGateOp, SumPoolOp,
+                 TargetAttentionOp, UpperTriangleOp, WeightedPoolOp>;
 
 }  // namespace elastor
 

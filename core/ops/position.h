@@ -5,16 +5,17 @@
 
 namespace elastor {
 
-// Learned positions: y is x [tokens, width] with scale * p added to its last `positions` tokens,
-// the same in every row. Without an input, x is 0 and y a learned constant. Parameter: p
-// [positions, width]. dx = dy; dp = scale * the sum over the rows as a linear map's bias
-// (BiasGradient).
+// Learned positions: y is input_scale * x, x [tokens, width], with scale * p added to its last
+// `positions` tokens, the same in every row. Without an input, x is 0 and y a learned constant.
+// Parameter: p [positions, width]. dx = input_scale * dy; dp = scale * the sum over the rows as a
+// linear map's bias (BiasGradient).
 struct PositionOp : OpBase {
   static constexpr const char* kName = "position";
   int64_t tokens = 1;
   int64_t width = 0;
   int64_t positions = 1;
   double scale = 1;
+  double input_scale = 1;
 
   int64_t first_feature() const { return (tokens - positions) * width; }
   int64_t parameter_features() const { return positions * width; }
@@ -27,7 +28,10 @@ struct PositionOp : OpBase {
     }
     return {tokens, width};
   }
-  InputGradient gradient(int) const { return {.rule = InputGradient::Rule::kPassedOn}; }
+  InputGradient gradient(int) const {
+    using Rule = InputGradient::Rule;
+    return {.rule = input_scale == 1 ? Rule::kPassedOn : Rule::kComputed};
+  }
 };
 ELASTOR_DECLARE_KERNELS(PositionOp)
 

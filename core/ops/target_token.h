@@ -33,9 +33,11 @@ struct AppendTargetOp : TargetTokenOp {
 };
 ELASTOR_DECLARE_KERNELS(AppendTargetOp)
 
-// y [T + L, k], a history of all sequences so far: the tokens of z [T, k] and then x_1 .. x_m of x
-// [L, k], all moved to the end, with zeros in front. Inputs: x, and z if `before` = T > 0. The
-// gradients of x and z are their tokens' gradients; those of x behind x_m are 0.
+// y [T + L + o, k], a history: the tokens of z [T, k] and then those of x [L + o, k] that a row
+// has, all moved to the end, with zeros in front. Of the L positions of x a row has the first m, or
+// where `last` the last m, which then stand at the end already, before o tokens of every row.
+// Inputs: x, and z if `before` = T > 0. The gradients of x and z are their tokens' gradients; those
+// of other positions are 0.
 struct AppendHistoryOp : OpBase {
   static constexpr const char* kName = "append history";
   int64_t before = 0;     // T
@@ -43,11 +45,14 @@ struct AppendHistoryOp : OpBase {
   int64_t width = 0;      // k
   int64_t sequence = 0;   // its lengths are Pass::lengths[row][sequence] ...
   int64_t sequences = 1;  // ... of so many
+  bool last = false;
+  int64_t behind = 0;  // o
 
-  int64_t tokens() const { return before + positions; }
+  int64_t tokens() const { return before + positions + behind; }
   Shape OutputShape(std::span<const Shape> inputs) const {
     CHECK_EQ(inputs.size(), before > 0 ? 2u : 1u);
-    CHECK_EQ(inputs[0].features(), positions * width);
+    CHECK_EQ(inputs[0].features(), (positions + behind) * width);
+    CHECK(last || behind == 0);
     if (before > 0) CHECK_EQ(inputs[1].features(), before * width);
     return {tokens(), width};
   }

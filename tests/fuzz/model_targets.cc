@@ -171,6 +171,8 @@ bool FuzzModel(std::string_view bytes) {
   if (!task.ok()) return CheckOneLine(task.status());
   const auto sequences = FindSequences(model->experiment, model->data);
   if (!sequences.ok()) return CheckOneLine(sequences.status());
+  const auto request = FindRequestFields(model->experiment, model->data, *sequences);
+  if (!request.ok()) return CheckOneLine(request.status());
   int64_t shape = std::max({model->data.numeric_count(), task->outputs(),
                             static_cast<int64_t>(model->data.categorical.size()),
                             int64_t{model->experiment.embedding().width()}});

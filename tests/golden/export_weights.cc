@@ -2,6 +2,7 @@
 //   export_weights > start.json
 // Numbers have all their digits: nlohmann prints the shortest text that reads back alike.
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <iostream>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/models/models.h"
 #include "tests/golden/golden_training.h"
 
 namespace elastor {
@@ -24,8 +26,14 @@ Json ModelJson(const TestModel& test_model) {
   Json model;
   for (const SequenceShape& sequence : test_model.features.sequences) {
     if (config.sequences().has_tokens()) {
-      model["histories"].push_back(
-          {{"name", sequence.name}, {"field", sequence.field}, {"positions", sequence.positions}});
+      Json& history = model["histories"].emplace_back();
+      history = {
+          {"name", sequence.name}, {"field", sequence.field}, {"positions", sequence.positions}};
+      if (!config.has_hstu_ranker()) continue;
+      const HstuRankerConfig& ranker = config.hstu_ranker();
+      const bool action = std::ranges::count(ranker.actions(), sequence.name) > 0;
+      history["target"] = sequence.target;
+      history["role"] = IsContent(ranker, sequence.name) ? "content" : action ? "action" : "time";
       continue;
     }
     Json& encoded = model["sequence"];
@@ -63,6 +71,11 @@ Json ModelJson(const TestModel& test_model) {
     model["heads"] = config.one_trans().heads();
     model["blocks"] = config.one_trans().blocks();
     model["pyramid_multiple"] = config.one_trans().pyramid_multiple();
+  }
+  if (config.has_hstu_ranker()) {
+    model["heads"] = config.hstu_ranker().heads();
+    model["layers"] = config.hstu_ranker().layers();
+    model["request_fields"] = test_model.features.request_fields;
   }
   if (config.has_uni_mixer()) {
     model["tokens"] = config.uni_mixer().tokens();

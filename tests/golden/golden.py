@@ -585,6 +585,60 @@ def one_trans_block(w, spec, x, asks):
     return z + maps(ffn, "output", F.silu(maps(ffn, "hidden", rms_norm(ffn.under("norm"), z))))
 
 
+def swish_norm_layer(w, x):
+    h = linear(w, x)
+    return h * torch.sigmoid(layer_norm(w.under("norm"), h))
+
+
+def swish_norm_mlp(w, x):
+    return layer_norm(w.under("norm"), linear(w.under("output"), swish_norm_layer(w.under("hidden"), x)))
+
+
+def hstu_ranker(w, spec, e, first, histories):
+    """Row by row: contextual tokens, the events of its history [m, k], oldest first, and the
+    candidate. Every layer computes all tokens. first: the number of numeric fields."""
+    lists, request = spec["histories"], spec["request_fields"]
+    targets = sorted({first + of["target"] for of in lists if of["role"] == "content"})
+    others = {first + of["field"] for of in lists} | set(targets) | set(request)
+    context = [i for i in range(e.shape[1]) if i not in others]
+    root = math.sqrt(w("positions").shape[1])
+    logits = []
+    for row, parts in zip(e, histories):
+        x, time = 0, 0
+        for of, (name, h) in zip(lists, parts):
+            if of["role"] == "content":
+                x = x + swish_norm_mlp(w.under("content." + name), torch.cat([h, row[first + of["target"]][None]]))
+            elif of["role"] == "action":
+                x = x + swish_norm_mlp(w.under("action." + name), torch.cat([h, w(f"action.{name}.candidate")]))
+            else:
+                time = time + F.pad(F.linear(h, w(f"time.{name}.weight")), (0, 0, 0, 1))
+        x = root * x + w("positions")[-len(x):] + time
+        tokens = torch.einsum("ti,toi->to", row[context], w("context.weight")) + w("context.bias")
+        x = torch.cat([root * tokens + w("context.positions"), x])
+        most = len(w("context.positions")) + len(w("positions"))
+        for i in range(spec["layers"]):
+            x = hstu_ranker_layer(w.under(f"layer{i}"), spec["heads"], most, x)
+        output = linear(w.under("output"), torch.cat([x[-1], row[request].flatten()]))
+        z = layer_norm(w.under("output.norm"), output) * swish_norm_mlp(w.under("item"), row[targets].flatten())
+        logits.append(linear(w.under("head.output"), swish_norm_layer(w.under("head.hidden"), z)))
+    return torch.stack(logits)
+
+
+def hstu_ranker_layer(w, heads, most, x):
+    def norm(part, y):
+        return F.layer_norm(y, y.shape[-1:], part("gain"), part("bias"), 1e-6)
+
+    n = norm(w.under("norm"), x)
+    u, v, q, k = (linear(w.under(name), n) for name in ("gate", "value", "query", "key"))
+    u = F.silu(u)
+    q, k, v = (y.unflatten(-1, (heads, -1)).transpose(0, 1) for y in (q, k, v))
+    weights = F.silu(q @ k.transpose(1, 2) / math.sqrt(q.shape[-1])).tril() / most
+    a = (weights @ v).transpose(0, 1).flatten(1)
+    read = torch.cat([u, a, u * norm(w.under("output.norm"), a)], 1)
+    maps = [w(f"output.{name}.weight") for name in ("gate", "attention", "gated")]
+    return x + F.linear(read, torch.cat(maps, 1))
+
+
 OF_TOKENS = {"token_mixer_large": token_mixer_large, "uni_mixer": uni_mixer, "matrix_thinker": matrix_thinker,
              "transformer": transformer, "vit": vit, "mlp_mixer": mlp_mixer}
 
@@ -620,6 +674,8 @@ class Model(nn.Module):
             fields = self.encode(w, fields, bags)
         if self.spec["kind"] == "one_trans":
             return one_trans(w, self.spec, *self.histories(w, fields, bags))
+        if self.spec["kind"] == "hstu_ranker":
+            return hstu_ranker(w, self.spec, fields, numeric.shape[1], self.histories(w, fields, bags)[1])
         if self.spec["kind"] in OF_FIELDS:
             first_order = fields[..., -1] if self.spec["first_order"] else None
             e = fields[..., :-1] if self.spec["first_order"] else fields
@@ -842,8 +898,8 @@ def penalty(model, start):
     for name, value in model.weights().items():
         if name.startswith(("embedding/", "numeric.")):
             total = total + 0.5 * start["embedding_l2"] * (value * value).sum()
-        elif not name.endswith(("bias", "gain", "positions", "scale", "context", "logits", "logits_left",
-                                "logits_right")):
+        elif not name.endswith(("bias", "gain", "positions", "scale", "context", "candidate", "logits",
+                                "logits_left", "logits_right")):
             total = total + 0.5 * start["dense_l2"] * (value * value).sum()
     return total
 

@@ -282,6 +282,22 @@ GoldenCase OneTransHistories() {
   return golden;
 }
 
+// The last 2 of the bag's 0 to 3 ids, as items, kinds, actions and times. A numeric field is of the
+// request, the others and "first" are tokens.
+GoldenCase HstuRankerCase() {
+  GoldenCase golden = OfFields(
+      "hstu_ranker",
+      "hstu_ranker { actions: 'done' times: 'ago' token_width: 6 layers: 2 heads: 2 "
+      "attention_width: 3 linear_width: 4 content_hidden: 7 item_hidden: 5 head_hidden: 8 } "
+      "sequences { tokens { } }",
+      2.0);
+  golden.model.features.sequences = {
+      {"items", 2, 1, 2}, {"kinds", 2, 3, 2}, {"done", 2, 0, 2}, {"ago", 2, 0, 2}};
+  golden.model.features.request_fields = {1};
+  golden.float_tolerance = 3e-4;  // as Hstu's
+  return golden;
+}
+
 GoldenCase FinalNetCase() {
   GoldenCase golden = OfFields("final_net", "final_net { hidden1: 8 hidden2: [6, 4] }", 0.5);
   golden.model.outputs = 3;
@@ -378,7 +394,8 @@ struct Trainer {
     LocalBatch batch;
     FillLocalBatch(0, batch_rows, communicator->rank(), communicator->size(), golden.leaves,
                    static_cast<int64_t>(GoldenFields().size()), &rows, &batch);
-    LayOutSequences(golden.model.features.sequences, &batch);
+    const Status laid_out = LayOutSequences(golden.model.features.sequences, &batch);
+    CHECK(laid_out.ok()) << laid_out.message();
     return batch;
   }
 
@@ -484,6 +501,7 @@ const std::vector<GoldenCase>& GoldenCases() {
                    "rank: 2 basis: 3 }"),
       OneTransCase("one_trans", "heads: 3 }"),
       OneTransHistories(),
+      HstuRankerCase(),
       OfFields("dlrm_dot", "dlrm { bottom_hidden: 6 hidden: [9, 5] }", 0.5),
       OfFields("dlrm_cross",
                "dlrm { interaction: CROSS cross_layers: 2 rank: 3 bottom_hidden: 6 hidden: 8 }",

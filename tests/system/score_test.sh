@@ -321,11 +321,15 @@ export_model AUTO_INT --set=model.kind=AUTO_INT --set=model.auto_int.hidden=16
 export_model batch_norm --set=model.kind=MLP --set=model.mlp.batch_norm=true
 # Histories id by id, of rows that lack some ids and of rows that lack all.
 if [[ $python != : ]]; then
-  "$prepare" --schema=csv.textproto --input=train.csv --output_dir=csv_data >/dev/null 2>&1
+  { cat csv.textproto && echo 'fields { name: "done" column: "seen" type: SEQUENCE max_length: 4 min_count: 9 }'; } \
+    >histories.textproto
+  "$prepare" --schema=histories.textproto --input=train.csv --output_dir=csv_data >/dev/null 2>&1
   for encoder in 'mean { }' 'din { softmax: true }' 'din { hidden: [8, 4] }' 'hstu { layers: 2 heads: 2 }' \
-    'bst { heads: 2 layers: 2 }' 'tokens { }'; do
+    'bst { heads: 2 layers: 2 }' 'tokens { }' "fields: 'done'"; do
     model='mlp { hidden: 8 }'
     [[ $encoder == tokens* ]] && model='one_trans { tokens: 3 token_width: 8 heads: 2 }'
+    [[ $encoder == fields* ]] &&
+      model="hstu_ranker { actions: 'done' request_fields: 'price' token_width: 8 layers: 2 }"
     name=${encoder//[^a-z0-9]/}
     sed "s/^model {.*/model { $model sequences { fields: 'seen' max_length: 3 $encoder } }/" tiny.textproto \
       >sequences.textproto

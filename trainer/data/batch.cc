@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 namespace elastor {
 
-void LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch) {
+Status LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch) {
   batch->lengths.clear();
-  if (sequences.empty()) return;
+  if (sequences.empty()) return OkStatus();
   SparseBatch& sparse = batch->sparse;
   CHECK(sparse.rows == 0 || !sparse.offsets.empty()) << "a data set without bags";
   const int64_t fields = sparse.fields;
@@ -41,7 +42,13 @@ void LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch
     for (const SequenceShape& sequence : sequences) {
       if (sequence.pooled) continue;
       const auto kept = latest(sequence.field, sequence.positions);
-      batch->lengths.push_back(static_cast<int32_t>(kept.size()));
+      const auto length = static_cast<int32_t>(kept.size());
+      if (sequence.parallel && &sequence != &sequences[0] && length != batch->lengths.back()) {
+        return UserError(StrCat("a row has ", CountText(batch->lengths.back(), "id"), " of '",
+                                (&sequence - 1)->name, "' and ", length, " of '", sequence.name,
+                                "'; expected as many, as the model reads them side by side"));
+      }
+      batch->lengths.push_back(length);
       for (int64_t t = 0; t < sequence.positions; ++t) {
         if (t < static_cast<int64_t>(kept.size())) ids.push_back(kept[t]);
         end_bag();
@@ -50,6 +57,7 @@ void LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch
   }
   sparse.ids.swap(ids);
   sparse.offsets.swap(offsets);
+  return OkStatus();
 }
 
 }  // namespace elastor

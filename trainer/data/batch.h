@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/leaves.h"
+#include "core/base/status.h"
 #include "core/graph/graph.h"
 #include "embedding/table.h"
 #include "trainer/data/dataset.h"
@@ -67,8 +68,9 @@ inline void FillLocalBatch(int64_t batch_begin, int64_t batch_rows, int rank, in
 // latest ids, at most SequenceShape::positions. A pooled sequence keeps them as its bag. An encoded
 // sequence gets one bag per position behind the fields' bags, with one id each, oldest first; its
 // own bag and the bags of positions that the row lacks are empty. Sequences follow one another in
-// their order.
-void LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch);
+// their order. User error if parallel sequences have different numbers of ids in a row; *batch then
+// holds no rows to use.
+Status LayOutSequences(std::span<const SequenceShape> sequences, LocalBatch* batch);
 
 }  // namespace elastor
 

@@ -32,18 +32,19 @@ void BatchSource::RequestOne() {
   LocalBatch* const made = &batches_.emplace_back(std::move(spare_.back()));
   spare_.pop_back();
   prefetcher_.Request(requested_ / steps_per_epoch_, {begin + own.begin, begin + own.end},
-                      [=, this](Rows* rows) { MakeBatch(begin, batch, rows, made); });
+                      [=, this](Rows* rows) { return MakeBatch(begin, batch, rows, made); });
   ++requested_;
 }
 
-void BatchSource::MakeBatch(int64_t begin, int64_t size, Rows* rows, LocalBatch* batch) const {
+Status BatchSource::MakeBatch(int64_t begin, int64_t size, Rows* rows, LocalBatch* batch) const {
   std::unique_ptr<StagedIds> memory = std::move(batch->sparse.staged);
   FillLocalBatch(begin, size, options_.rank, options_.ranks, options_.leaves,
                  static_cast<int64_t>(dataset_->info().categorical.size()), rows, batch);
-  LayOutSequences(options_.sequences, batch);
+  ELASTOR_RETURN_IF_ERROR(LayOutSequences(options_.sequences, batch));
   if (options_.stage != nullptr) {
     batch->sparse.staged = options_.stage(batch->sparse, std::move(memory));
   }
+  return OkStatus();
 }
 
 Status BatchSource::Next(LocalBatch* batch) {

@@ -35,16 +35,16 @@ class BatchSource {
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return steps_per_epoch_ * options_.epochs; }
 
-  // Replaces *batch by the next one and reuses its memory. On error, which is Dataset::Read's and
-  // this rank's alone, *batch is unchanged. REQUIRES: first_step plus the number of calls is at
-  // most total_steps().
+  // Replaces *batch by the next one and reuses its memory. On error, which is Dataset::Read's or
+  // LayOutSequences' and this rank's alone, *batch is unchanged. REQUIRES: first_step plus the
+  // number of calls is at most total_steps().
   Status Next(LocalBatch* batch);
 
  private:
   void RequestOne();
   // Makes *batch of `rows`, this rank's part of a batch of `size` rows that begins at epoch index
   // `begin`.
-  void MakeBatch(int64_t begin, int64_t size, Rows* rows, LocalBatch* batch) const;
+  Status MakeBatch(int64_t begin, int64_t size, Rows* rows, LocalBatch* batch) const;
 
   const Dataset* dataset_;
   Options options_;

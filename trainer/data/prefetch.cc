@@ -17,7 +17,7 @@ struct Prefetcher::State {
   struct Request {
     int64_t epoch;
     Range positions;
-    std::function<void(Rows*)> take;
+    std::function<Status(Rows*)> take;
     bool begun = false;
     bool done = false;
     Status status = {};
@@ -65,7 +65,7 @@ void Prefetcher::State::ReadLoop() {
     request->begun = true;
     lock.unlock();
     request->status = dataset->Read(split, order, request->epoch, request->positions, &rows);
-    if (request->status.ok()) request->take(&rows);
+    if (request->status.ok()) request->status = request->take(&rows);
     lock.lock();
     request->done = true;
     changed.notify_all();
@@ -84,7 +84,7 @@ Prefetcher::~Prefetcher() {
   for (std::thread& reader : state_->readers) reader.join();
 }
 
-void Prefetcher::Request(int64_t epoch, const Range& positions, std::function<void(Rows*)> take) {
+void Prefetcher::Request(int64_t epoch, const Range& positions, std::function<Status(Rows*)> take) {
   {
     std::lock_guard<std::mutex> lock(state_->mutex);
     state_->requests.push_back({.epoch = epoch, .positions = positions, .take = std::move(take)});

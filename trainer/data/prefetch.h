@@ -24,8 +24,9 @@ class Prefetcher {
 
   // Requests rows. Unless reading fails, take(rows) is called on the thread that read them. The
   // memory that `take` leaves in *rows is reused for a later request.
-  void Request(int64_t epoch, const Range& positions, std::function<void(Rows*)> take);
-  // Waits until the oldest request's rows are taken. REQUIRES: more Requests than Nexts so far.
+  void Request(int64_t epoch, const Range& positions, std::function<Status(Rows*)> take);
+  // Waits until the oldest request's rows are taken. Returns the error of reading or of `take`.
+  // REQUIRES: more Requests than Nexts so far.
   Status Next();
   int64_t pending() const;  // requests not taken yet
 

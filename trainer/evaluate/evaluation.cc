@@ -127,10 +127,12 @@ Status Evaluation::ForEachBatch(Split split, const RowOrder& order, int64_t rows
     const int64_t count = std::min(options_.batch_rows, rows - at);
     const Range own = LocalPositions(count, rank, ranks, options_.leaves);
     Status ready = dataset_->Read(split, order, 0, {at + own.begin, at + own.end}, &read);
+    if (ready.ok()) {
+      FillLocalBatch(at, count, rank, ranks, options_.leaves, fields, &read, &batch);
+      ready = LayOutSequences(graph_->features().sequences, &batch);
+    }
     if (ready.ok() && stopped_ && stopped_()) ready = StoppedBySignal("an evaluation was stopped");
     ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(*communicator_, ready));
-    FillLocalBatch(at, count, rank, ranks, options_.leaves, fields, &read, &batch);
-    LayOutSequences(graph_->features().sequences, &batch);
     ELASTOR_RETURN_IF_ERROR(work(batch));
   }
   return OkStatus();

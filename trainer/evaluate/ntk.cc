@@ -102,7 +102,8 @@ StatusOr<OwnRows> LookUp(const NtkModel& model, const Dataset& dataset,
   }
   OwnRows found;
   FillLocalBatch(0, count, rank, ranks, model.leaves, fields, &own, &found.batch);
-  LayOutSequences(features.sequences, &found.batch);
+  ELASTOR_RETURN_IF_ERROR(
+      AgreeOnStatus(*communicator, LayOutSequences(features.sequences, &found.batch)));
 
   const auto routing = model.embedding->MakeRouting();
   using Purpose = ShardedEmbedding<float>::Purpose;

@@ -1,6 +1,8 @@
 #include "trainer/experiment/config_checks.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/text.h"
@@ -175,6 +177,44 @@ Status CheckOneTrans(const OneTransConfig& model) {
                  StrCat("a divisor of token_width = ", model.token_width()));
 }
 
+// Checks the roles of the histories' lists, each of which has one.
+Status CheckHstuRanker(const HstuRankerConfig& model, const SequencesConfig& sequences) {
+  const std::string path = "model.hstu_ranker";
+  if (sequences.fields().empty()) {
+    return Mistake("model.sequences.fields", "empty",
+                   "names of SEQUENCE fields, as model.hstu_ranker reads a history");
+  }
+  if (!sequences.has_tokens()) {
+    return Mistake("model.sequences", "an encoder",
+                   "none, or tokens { }, as model.hstu_ranker reads the history itself");
+  }
+  std::vector<std::string> named;
+  for (const auto& [field, names] :
+       {std::pair("actions", &model.actions()), std::pair("times", &model.times())}) {
+    for (const std::string& name : *names) {
+      if (std::ranges::count(sequences.fields(), name) == 0) {
+        return Mistake(path + "." + field, "'" + name + "'", "names of model.sequences.fields");
+      }
+      if (std::ranges::count(named, name) > 0) {
+        return Mistake(path + "." + field, "'" + name + "' again", "each name once");
+      }
+      named.push_back(name);
+    }
+  }
+  if (std::ssize(named) == sequences.fields_size()) {
+    return Mistake("model.sequences.fields", "actions and times alone",
+                   "one list of items at least, in neither model.hstu_ranker.actions nor times");
+  }
+  for (const auto& [field, width] : {std::pair("attention_width", model.attention_width()),
+                                     std::pair("linear_width", model.linear_width())}) {
+    const int64_t features = int64_t{model.heads()} * width;
+    if (features <= kMaxTokenFeatures) continue;
+    return Mistake(path + ".heads * " + field, std::to_string(features),
+                   StrCat("at most ", kMaxTokenFeatures));
+  }
+  return OkStatus();
+}
+
 // `width`: of the embeddings.
 Status CheckMatrixThinker(const MatrixThinkerConfig& model, int64_t width) {
   if (width % 2 != 0) {
@@ -198,15 +238,24 @@ Status CheckVit(const VitConfig& model) {
                  StrCat("a divisor of width = ", model.width()));
 }
 
+// Returns how many of the sequences have a target.
+int64_t CountTargets(const ModelConfig& model) {
+  return std::ranges::count_if(model.sequences().fields(), [&](const std::string& name) {
+    return !model.has_hstu_ranker() || IsContent(model.hstu_ranker(), name);
+  });
+}
+
 // `width`: of a row of the tables.
-Status CheckSequences(const SequencesConfig& sequences, int64_t width) {
+Status CheckSequences(const ModelConfig& model, int64_t width) {
+  const SequencesConfig& sequences = model.sequences();
   if (sequences.fields().empty()) {
     return Mistake("model.sequences.fields", "empty", "names of SEQUENCE fields");
   }
-  if (!sequences.targets().empty() && sequences.targets_size() != sequences.fields_size()) {
+  const int64_t targets = CountTargets(model);
+  if (!sequences.targets().empty() && sequences.targets_size() != targets) {
     return Mistake("model.sequences.targets", StrCat(sequences.targets_size(), " names"),
-                   StrCat("none, or one for each of the ", sequences.fields_size(),
-                          " model.sequences.fields"));
+                   StrCat("none, or one for each of the ", targets, " model.sequences.fields",
+                          targets < sequences.fields_size() ? " of items" : ""));
   }
   if (sequences.encoder_case() == SequencesConfig::ENCODER_NOT_SET) {
     return Mistake("model.sequences", "no encoder", "mean, din, hstu, bst or tokens");
@@ -232,10 +281,10 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
   if (model.has_transformer()) return CheckTransformer(model.transformer(), width);
   if (model.has_sequences()) {
     const int64_t row_width = width + (HasFirstOrder(model) ? 1 : 0);
-    ELASTOR_RETURN_IF_ERROR(CheckSequences(model.sequences(), row_width));
-    if (model.sequences().has_tokens() && !model.has_one_trans()) {
+    ELASTOR_RETURN_IF_ERROR(CheckSequences(model, row_width));
+    if (model.sequences().has_tokens() && !model.has_one_trans() && !model.has_hstu_ranker()) {
       return Mistake("model.sequences", "tokens",
-                     "mean, din, hstu or bst, as only ONE_TRANS reads tokens");
+                     "mean, din, hstu or bst, as only ONE_TRANS and HSTU_RANKER read tokens");
     }
   }
   if (model.has_rank_elastor()) return CheckRankElastor(model.rank_elastor());
@@ -244,6 +293,7 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
   if (model.has_token_mixer_large()) return CheckTokenMixerLarge(model.token_mixer_large());
   if (model.has_uni_mixer()) return CheckUniMixer(model.uni_mixer());
   if (model.has_one_trans()) return CheckOneTrans(model.one_trans());
+  if (model.has_hstu_ranker()) return CheckHstuRanker(model.hstu_ranker(), model.sequences());
   if (model.has_final_net()) return CheckFinalNet(model.final_net());
   if (model.has_final_mlp()) return CheckFinalMlp(model.final_mlp());
   if (model.has_vit()) return CheckVit(model.vit());

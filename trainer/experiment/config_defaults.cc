@@ -61,6 +61,11 @@ void ResolveModel(ModelConfig* model) {
   if (ChosenModel(*model) == nullptr) model->mutable_rank_elastor();
   if (model->has_rank_elastor()) ResolveTokenModel(false, model->mutable_rank_elastor());
   if (model->has_rank_mixer()) ResolveTokenModel(true, model->mutable_rank_mixer());
+  SequencesConfig* const sequences = model->has_sequences() ? model->mutable_sequences() : nullptr;
+  if (model->has_hstu_ranker() && sequences != nullptr &&
+      sequences->encoder_case() == SequencesConfig::ENCODER_NOT_SET) {
+    sequences->mutable_tokens();  // the only one that it takes
+  }
 }
 
 // Gives every field that is left out, at all levels, the default of its rule; an optional field

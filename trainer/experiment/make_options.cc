@@ -188,12 +188,14 @@ std::vector<SequenceShape> MakeSequences(const Experiment& experiment, const Dat
 }
 
 Graph MakeGraph(const Experiment& experiment, const DatasetInfo& data) {
+  const std::vector<SequenceShape> sequences = MakeSequences(experiment, data);
   return MakeModel(experiment.model(),
                    {.numeric_fields = data.numeric_count(),
                     .categorical_fields = static_cast<int64_t>(data.categorical.size()),
                     .embedding_width = experiment.embedding().width(),
                     .embedding_stddev = experiment.embedding().init_stddev(),
-                    .sequences = MakeSequences(experiment, data),
+                    .sequences = sequences,
+                    .request_fields = FindRequestFields(experiment, data, sequences).value(),
                     .first_order = HasFirstOrder(experiment.model()),
                     .image = {data.image.height, data.image.width, PatchOf(experiment.model())}},
                    MakeTask(experiment, data).value().graph_outputs());

@@ -21,7 +21,7 @@
 namespace elastor {
 
 // Converts an experiment into the options of the program's parts. REQUIRES: experiments are
-// resolved and valid, and FindSequences finds their sequences in the data.
+// resolved and valid, and FindSequences and FindRequestFields find their fields in the data.
 
 // Returns which labels of the data are learned. User error in one line when task, or the monitor's
 // label, names one that the data does not have.

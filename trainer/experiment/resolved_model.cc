@@ -40,7 +40,8 @@ Status CheckEmbeddings(const Experiment& experiment, const DatasetInfo& data,
 
 StatusOr<ResolvedModel> ResolveModel(const Experiment& experiment, const DatasetInfo& data) {
   ELASTOR_ASSIGN_OR_RETURN(const Task task, MakeTask(experiment, data));
-  ELASTOR_RETURN_IF_ERROR(FindSequences(experiment, data).status());
+  ELASTOR_ASSIGN_OR_RETURN(const auto sequences, FindSequences(experiment, data));
+  ELASTOR_RETURN_IF_ERROR(FindRequestFields(experiment, data, sequences).status());
   ELASTOR_RETURN_IF_ERROR(CheckKeyedTables(experiment, data));
   std::vector<TableSpec> tables = MakeTables(experiment, data);
   ELASTOR_RETURN_IF_ERROR(CheckEmbeddings(experiment, data, tables));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/text.h"
+#include "core/models/models.h"
 #include "trainer/fields/field_values.h"
 
 namespace elastor {
@@ -97,17 +98,22 @@ StatusOr<int64_t> FindLength(int64_t max_length, const Categorical& field) {
 StatusOr<std::vector<SequenceShape>> FindSequences(const Experiment& experiment,
                                                    const DatasetInfo& data) {
   const SequencesConfig& config = experiment.model().sequences();
+  const HstuRankerConfig& ranker = experiment.model().hstu_ranker();
+  const bool parallel = experiment.model().has_hstu_ranker();
   std::vector<SequenceShape> sequences;
+  int targets = 0;
   for (int i = 0; i < config.fields_size(); ++i) {
     SequenceShape sequence;
     sequence.name = config.fields(i);
     sequence.pooled = config.has_mean();
+    sequence.parallel = parallel;
     ELASTOR_ASSIGN_OR_RETURN(sequence.field, FindField(sequence.name, data));
     if (std::ranges::count(config.fields(), sequence.name) > 1) {
       return UserError("model.sequences.fields: '" + sequence.name + "' twice; expected it once");
     }
-    if (!sequence.pooled && !config.has_tokens()) {
-      const std::string target = config.targets().empty() ? "" : config.targets(i);
+    const bool compared = parallel ? IsContent(ranker, sequence.name) : !config.has_tokens();
+    if (!sequence.pooled && compared) {
+      const std::string target = config.targets().empty() ? "" : config.targets(targets++);
       ELASTOR_ASSIGN_OR_RETURN(sequence.target, FindTarget(target, sequence.field, data));
     }
     if (!sequence.pooled) {
@@ -119,6 +125,12 @@ StatusOr<std::vector<SequenceShape>> FindSequences(const Experiment& experiment,
     }
     ELASTOR_ASSIGN_OR_RETURN(sequence.positions,
                              FindLength(config.max_length(), data.categorical[sequence.field]));
+    if (parallel && i > 0 && sequence.positions != sequences[0].positions) {
+      return UserError(StrCat("model.sequences.max_length: must be given, as the data keep ",
+                              sequences[0].positions, " ids of '", sequences[0].name, "' and ",
+                              sequence.positions, " of '", sequence.name,
+                              "', which model.hstu_ranker reads side by side"));
+    }
     sequences.push_back(std::move(sequence));
   }
   if (config.has_tokens() && data.numeric.empty() && sequences.size() == data.categorical.size()) {
@@ -126,6 +138,34 @@ StatusOr<std::vector<SequenceShape>> FindSequences(const Experiment& experiment,
         "model.sequences.fields: all fields of the data; expected another field beside them");
   }
   return sequences;
+}
+
+StatusOr<std::vector<int64_t>> FindRequestFields(const Experiment& experiment,
+                                                 const DatasetInfo& data,
+                                                 const std::vector<SequenceShape>& sequences) {
+  const std::string path = "model.hstu_ranker.request_fields: '";
+  const HstuRankerConfig& ranker = experiment.model().hstu_ranker();
+  std::vector<int64_t> fields;
+  for (const std::string& name : ranker.request_fields()) {
+    const auto numeric = std::ranges::find(data.numeric, name, &DatasetInfo::Numeric::name);
+    const int64_t categorical = Find(data, name);
+    if (numeric == data.numeric.end() && categorical < 0) {
+      return UserError(path + name + "' is no field of the data; its fields: " +
+                       NamesOf(data, [](int64_t) { return true; }));
+    }
+    for (const SequenceShape& sequence : sequences) {
+      const bool target = IsContent(ranker, sequence.name) && sequence.target == categorical;
+      if (sequence.field != categorical && !target) continue;
+      return UserError(path + name + "' is " + (target ? "a target" : "a history") +
+                       " already; expected another field");
+    }
+    if (std::ranges::count(ranker.request_fields(), name) > 1) {
+      return UserError(path + name + "' twice; expected it once");
+    }
+    fields.push_back(categorical < 0 ? numeric - data.numeric.begin()
+                                     : data.numeric_count() + categorical);
+  }
+  return fields;
 }
 
 }  // namespace elastor

@@ -16,6 +16,12 @@ namespace elastor {
 StatusOr<std::vector<SequenceShape>> FindSequences(const Experiment& experiment,
                                                    const DatasetInfo& data);
 
+// Finds FeatureShape::request_fields among the data's fields. `sequences` are FindSequences'. User
+// error in one line: a field is missing in the data, or is a history or a target.
+StatusOr<std::vector<int64_t>> FindRequestFields(const Experiment& experiment,
+                                                 const DatasetInfo& data,
+                                                 const std::vector<SequenceShape>& sequences);
+
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_EXPERIMENT_SEQUENCES_H_

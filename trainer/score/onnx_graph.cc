@@ -65,6 +65,9 @@ class OnnxWriter {
   StatusOr<std::string> Map(const PositionOp& op);
   StatusOr<std::string> Map(const ReadTargetOp& op);
   StatusOr<std::string> Map(const ReluOp&) { return Apply("Relu", {input(0)}); }
+  StatusOr<std::string> Map(const SigmoidGateOp&) {
+    return Apply("Mul", {input(0), Apply("Sigmoid", {input(1)})});
+  }
   StatusOr<std::string> Map(const SinkhornMixOp& op);
   StatusOr<std::string> Map(const SliceOp& op);
   StatusOr<std::string> Map(const SoftmaxGateOp& op);
@@ -290,7 +293,7 @@ std::string OnnxWriter::Replaced(const std::string& e, int64_t fields, int64_t f
 }
 
 // Products with matrices of 0 and 1: y_t is row t - L + length of [z; x], both of which begin where
-// that is 0.
+// that is 0. Where x has its last positions, it stays in its place, with 0 where there are others.
 StatusOr<std::string> OnnxWriter::Map(const AppendHistoryOp& op) {
   const std::string length = Reshape(Length(op.sequence), {kRows, 1, 1});
   const auto moved = [&](int i, int64_t first, int64_t count) {
@@ -302,7 +305,13 @@ StatusOr<std::string> OnnxWriter::Map(const AppendHistoryOp& op) {
         Apply("Equal", {Reshape(Integers(lengths), {op.tokens(), count}), length});
     return Apply("MatMul", {OrZero(is, Scalar(1)), Reshape(input(i), {kRows, count, op.width})});
   };
-  const std::string x = moved(0, op.before, op.positions);
+  const auto in_place = [&] {
+    const std::string x = Reshape(input(0), {kRows, op.positions + op.behind, op.width});
+    const std::string is = Places("LessOrEqual", Length(op.sequence), op.positions + op.before, -1,
+                                  op.tokens(), {kRows, op.tokens(), 1});
+    return OrZero(is, Apply("Pad", {x, Integers({0, op.before, 0, 0, 0, 0})}));
+  };
+  const std::string x = op.last ? in_place() : moved(0, op.before, op.positions);
   return Flat(op.before == 0 ? x : Apply("Add", {x, moved(1, 0, op.before)}));
 }
 
@@ -573,8 +582,10 @@ StatusOr<std::string> OnnxWriter::Map(const PositionOp& op) {
   }
   const std::string positions = Floats({1, op.tokens * op.width}, added);
   // A constant is one row, which the ops behind it repeat.
-  return Apply(node().inputs.empty() ? "Identity" : "Add",
-               node().inputs.empty() ? std::vector{positions} : std::vector{input(0), positions});
+  if (node().inputs.empty()) return Apply("Identity", {positions});
+  const std::string x =
+      op.input_scale == 1 ? input(0) : Apply("Mul", {input(0), Scalar(op.input_scale)});
+  return Apply("Add", {x, positions});
 }
 
 // The matrices are constants.

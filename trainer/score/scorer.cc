@@ -553,7 +553,7 @@ Status Scorer::ScoreOn(Rows* rows, Worker* worker, std::vector<float>* logits) c
   if (count == 0) return OkStatus();
   FillLocalBatch(0, count, /*rank=*/0, /*ranks=*/1, /*leaves=*/1,
                  static_cast<int64_t>(model_.data.categorical.size()), rows, &batch);
-  LayOutSequences(features.sequences, &batch);
+  ELASTOR_RETURN_IF_ERROR(LayOutSequences(features.sequences, &batch));
   UniqueIds& ids = worker->ids;
   ELASTOR_RETURN_IF_ERROR(ids.Build(batch.sparse, /*pool=*/nullptr));
 

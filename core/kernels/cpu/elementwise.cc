@@ -55,6 +55,35 @@ void Multiply(Panels<const T> a, Panels<const T> b, Panels<T> y) {
 }
 
 template <typename T>
+void Scale(T factor, Panels<const T> x, Panels<T> y) {
+  CheckSameShape<T>(x, y);
+  ForEachLine(y, [&](auto at, int64_t) { Save(at(y), Broadcast(factor) * Load(at(x))); });
+}
+
+template <typename T>
+void SigmoidGate(Panels<const T> a, Panels<const T> b, Panels<T> y) {
+  CheckSameShape<T>(a, y);
+  CheckSameShape<T>(b, y);
+  ForEachLine(y, [&](auto at, int64_t) { Save(at(y), Load(at(a)) * Sigmoid(Load(at(b)))); });
+}
+
+template <typename T>
+void SigmoidGateBackward(Panels<const T> a, Panels<const T> b, Panels<const T> dy, Panels<T> da,
+                         Panels<T> db) {
+  CheckSameShape<T>(a, da);
+  CheckSameShape<T>(b, da);
+  CheckSameShape<T>(dy, da);
+  CheckSameShape<T>(db, da);
+  ForEachLine(da, [&](auto at, int64_t) {
+    const Vec<T> gradient = Load(at(dy));
+    const ValueAndSlope<Vec<T>> gate = SigmoidAndSlope(Load(at(b)));
+    const Vec<T> of_gate = gradient * Load(at(a)) * gate.slope;
+    Save(at(da), gradient * gate.value);
+    Save(at(db), of_gate);
+  });
+}
+
+template <typename T>
 void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative) {
   CheckSameShape<T>(x, y);
   const Vec<T> zero = Broadcast(T{0});
@@ -255,6 +284,9 @@ void StudentGradient(Panels<const T> logits, Panels<const T> teacher, Strided<co
 ELASTOR_INSTANTIATE(StudentGradient, float, double)
 ELASTOR_INSTANTIATE(Add, float, double)
 ELASTOR_INSTANTIATE(Multiply, float, double)
+ELASTOR_INSTANTIATE(Scale, float, double)
+ELASTOR_INSTANTIATE(SigmoidGate, float, double)
+ELASTOR_INSTANTIATE(SigmoidGateBackward, float, double)
 ELASTOR_INSTANTIATE(Relu, float, double)
 ELASTOR_INSTANTIATE(Activate, float, double)
 ELASTOR_INSTANTIATE(Copy, float, double)

@@ -30,6 +30,10 @@ struct Product {
   static __device__ float Of(float a, float b) { return a * b; }
 };
 
+struct Gated {
+  static __device__ float Of(float a, float b) { return a * Sigmoid(b); }
+};
+
 template <typename A, typename B, typename Y, typename Combined>
 struct PairOp {
   Activations<const A> a;
@@ -50,6 +54,38 @@ struct PairOp {
     Values<kCount> combined;
     for (int i = 0; i < kCount; ++i) combined.v[i] = Combined::Of(in.a.v[i], in.b.v[i]);
     StoreValues<kCount>(At(y, index), combined);
+  }
+};
+
+template <typename A>
+struct SigmoidGateBackwardOp {
+  Activations<const A> a;
+  Activations<const A> b;
+  Activations<const A> dy;
+  Activations<A> da;
+  Activations<A> db;
+
+  template <int kCount>
+  struct Inputs {
+    Values<kCount> a;
+    Values<kCount> b;
+    Values<kCount> dy;
+  };
+  template <int kCount>
+  __device__ Inputs<kCount> Load(const Index& index) const {
+    return {LoadValues<kCount>(At(a, index)), LoadValues<kCount>(At(b, index)),
+            LoadValues<kCount>(At(dy, index))};
+  }
+  template <int kCount>
+  __device__ void Store(const Index& index, const Inputs<kCount>& in) const {
+    Values<kCount> of_a, of_b;
+    for (int i = 0; i < kCount; ++i) {
+      const ValueAndSlope gate = SigmoidAndSlope(in.b.v[i]);
+      of_a.v[i] = in.dy.v[i] * gate.value;
+      of_b.v[i] = in.dy.v[i] * in.a.v[i] * gate.slope;
+    }
+    StoreValues<kCount>(At(da, index), of_a);
+    StoreValues<kCount>(At(db, index), of_b);
   }
 };
 
@@ -424,6 +460,20 @@ void Multiply(Stream& stream, Activations<const A> a, Activations<const A> b, Ac
 }
 
 template <typename A>
+void SigmoidGate(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y) {
+  ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(a).With(b).With(y),
+                                  PairOp<A, A, A, Gated>{a, b, y});
+}
+
+template <typename A>
+void SigmoidGateBackward(Stream& stream, Activations<const A> a, Activations<const A> b,
+                         Activations<const A> dy, Activations<A> da, Activations<A> db) {
+  ForEachElement<kLargestPack<A>>(stream, Merge::kAll,
+                                  ShapeOf(da).With(a).With(b).With(dy).With(db).With(da),
+                                  SigmoidGateBackwardOp<A>{a, b, dy, da, db});
+}
+
+template <typename A>
 void Fill(Stream& stream, float constant, Activations<A> y) {
   ForEachElement<kLargestPack<A>>(stream, Merge::kAll, ShapeOf(y).With(y), FillOp<A>{constant, y});
 }
@@ -565,6 +615,8 @@ template void Copy<float>(Stream&, Activations<const float>, Activations<float>)
 template void Copy<BFloat16>(Stream&, Activations<const BFloat16>, Activations<BFloat16>);
 ELASTOR_INSTANTIATE(Add, float, BFloat16)
 ELASTOR_INSTANTIATE(Multiply, float, BFloat16)
+ELASTOR_INSTANTIATE(SigmoidGate, float, BFloat16)
+ELASTOR_INSTANTIATE(SigmoidGateBackward, float, BFloat16)
 ELASTOR_INSTANTIATE(AddTo, float, BFloat16)
 ELASTOR_INSTANTIATE(SumPool, float, BFloat16)
 ELASTOR_INSTANTIATE(SumPoolBackward, float, BFloat16)

@@ -28,6 +28,12 @@ void AddTo(Stream& stream, Activations<const A> x, Activations<float> y);
 // y = a * b. y may be a or b.
 template <typename A>
 void Multiply(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y);
+// y = a * sigmoid(b); da = dy * sigmoid(b), db = (dy * a) * sigmoid'(b).
+template <typename A>
+void SigmoidGate(Stream& stream, Activations<const A> a, Activations<const A> b, Activations<A> y);
+template <typename A>
+void SigmoidGateBackward(Stream& stream, Activations<const A> a, Activations<const A> b,
+                         Activations<const A> dy, Activations<A> da, Activations<A> db);
 // y = 0.
 template <typename A>
 void Fill(Stream& stream, float constant, Activations<A> y);

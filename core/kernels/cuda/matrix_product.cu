@@ -47,13 +47,14 @@ __global__ void __launch_bounds__(kProductThreads)
 
 template <typename A>
 __global__ void __launch_bounds__(kProductThreads)
-    PositionKernel(const float* p, int64_t count, float scale, const Activations<const A> x,
-                   const Activations<A> y) {
+    PositionKernel(const float* p, int64_t count, float scale, float input_scale,
+                   const Activations<const A> x, const Activations<A> y) {
   const int64_t index = ThreadIndex();
   if (index >= y.rows * y.features) return;
   const int64_t row = index / y.features;
   const int64_t feature = index % y.features;
   Values<1> value = LoadValues<1>(x.data + row * x.row_stride + feature);
+  value.v[0] *= input_scale;
   const int64_t position = feature - (y.features - count);
   if (position >= 0) value.v[0] += scale * p[position];
   StoreValues<1>(y.data + row * y.row_stride + feature, value);
@@ -78,12 +79,12 @@ void MatrixProducts(Stream& stream, int64_t rows, const ProductShape& shape,
 }
 
 template <typename A>
-void AddPositions(Stream& stream, const float* p, int64_t count, float scale,
+void AddPositions(Stream& stream, const float* p, int64_t count, float scale, float input_scale,
                   Activations<const A> x, Activations<A> y) {
   CHECK(x.rows == y.rows && x.features == y.features && x.tokens == 1 && y.tokens == 1);
   if (y.rows == 0) return;
   Launch(stream, Blocks(y.rows * y.features, kProductThreads), kProductThreads, PositionKernel<A>,
-         p, count, scale, x, y);
+         p, count, scale, input_scale, x, y);
 }
 
 void ScaleLeaves(Stream& stream, int64_t leaves, int64_t count, int64_t stride, float scale,

@@ -30,10 +30,10 @@ void MatrixProducts(Stream& stream, int64_t rows, const ProductShape& shape,
                     const DeviceMatrices<const A>& a, const DeviceMatrices<const A>& b,
                     const DeviceMatrices<C>& c);
 
-// core/ops/position.h: y = x with scale * p added to its last `count` features. x, y: [rows, 1,
-// features].
+// core/ops/position.h: y = input_scale * x with scale * p added to its last `count` features. x, y:
+// [rows, 1, features].
 template <typename A>
-void AddPositions(Stream& stream, const float* p, int64_t count, float scale,
+void AddPositions(Stream& stream, const float* p, int64_t count, float scale, float input_scale,
                   Activations<const A> x, Activations<A> y);
 // values[l * stride + i] *= scale for l in [0, leaves), i in [0, count).
 void ScaleLeaves(Stream& stream, int64_t leaves, int64_t count, int64_t stride, float scale,

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kTokenThreads)
   const int64_t of_z = t - shape.positions + shape.lengths.Of(row);
   A value = static_cast<A>(0.0f);
   if (of_z >= shape.before) {
-    value = At(shape, x, row, of_z - shape.before, f);
+    value = At(shape, x, row, (shape.last ? t : of_z) - shape.before, f);
   } else if (of_z >= 0) {
     value = At(shape, z, row, of_z, f);
   }
@@ -54,13 +54,15 @@ __global__ void __launch_bounds__(kTokenThreads)
   if (row >= dy.rows) return;
   const int64_t length = shape.lengths.Of(row);
   const int64_t moved = shape.positions - length;
-  if (vector >= shape.positions) {
-    const int64_t t = vector - shape.positions;
+  const int64_t of_x = shape.positions + shape.behind;
+  if (vector >= of_x) {
+    const int64_t t = vector - of_x;
     At(shape, dz, row, t, f) = At(shape, dy, row, t + moved, f);
     return;
   }
-  At(shape, dx, row, vector, f) =
-      vector < length ? At(shape, dy, row, shape.before + vector + moved, f) : static_cast<A>(0.0f);
+  const bool there = shape.last ? vector >= moved : vector < length;
+  const int64_t place = shape.before + vector + (shape.last ? 0 : moved);
+  At(shape, dx, row, vector, f) = there ? At(shape, dy, row, place, f) : static_cast<A>(0.0f);
 }
 
 // A thread: an element of x.

@@ -20,11 +20,13 @@ struct TargetTokenShape {
   DeviceLengths lengths;
 };
 
-// x [rows, 1, L k], z [rows, 1, T k] (empty if T = 0) and y [rows, 1, (T + L) k].
+// x [rows, 1, (L + o) k], z [rows, 1, T k] (empty if T = 0) and y [rows, 1, (T + L + o) k].
 struct HistoryShape {
   int64_t before = 0;     // T
   int64_t positions = 0;  // L
   int64_t width = 0;      // k
+  bool last = false;
+  int64_t behind = 0;  // o
   DeviceLengths lengths;
 };
 

@@ -14,6 +14,7 @@
 #include "core/ops/multiply.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
+#include "core/ops/sigmoid_gate.h"
 #include "core/ops/slice.h"
 #include "core/ops/sum_pool.h"
 #include "core/ops/upper_triangle.h"
@@ -200,6 +201,16 @@ std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const ReluOp&, CpuKernelContext* con
 }
 
 template <typename T>
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const SigmoidGateOp&, CpuKernelContext*) {
+  return KernelOf<T>(
+      {.reads_inputs = 2},
+      [](const ForwardOperands<T>& o) { SigmoidGate<T>(o.inputs[0], o.inputs[1], o.output); },
+      [](const BackwardOperands<T>& o) {
+        SigmoidGateBackward<T>(o.inputs[0], o.inputs[1], o.doutput, o.dinputs[0], o.dinputs[1]);
+      });
+}
+
+template <typename T>
 std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const SliceOp& op, CpuKernelContext*) {
   const auto forward = [op](const ForwardOperands<T>& o) {
     if (op.one_run()) return;  // it is x itself
@@ -258,6 +269,7 @@ ELASTOR_INSTANTIATE_CPU_KERNEL(MeanPoolOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(MultiplyOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(PadOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(ReluOp)
+ELASTOR_INSTANTIATE_CPU_KERNEL(SigmoidGateOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(SliceOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(SumPoolOp)
 ELASTOR_INSTANTIATE_CPU_KERNEL(UpperTriangleOp)

@@ -20,7 +20,7 @@ class PositionKernel final : public CpuKernel<T> {
     context->Scratch(LeafSumElements(size_));
   }
 
-  KernelTraits traits() const override { return {.in_place_inputs = 1}; }
+  KernelTraits traits() const override { return {.in_place_inputs = 1, .gradient_in_place = true}; }
 
   // Every lane gets scale * p.
   void Prepare(const T* parameters) override {
@@ -31,11 +31,15 @@ class PositionKernel final : public CpuKernel<T> {
 
   void Forward(const Pass<T>&, const KernelMemory<T>&,
                const ForwardOperands<T>& operands) const override {
-    const Panels<const T> x = operands.inputs[0];
+    Panels<const T> x = operands.inputs[0];
     const Panels<T> y = operands.output;
     const int64_t first = op_.first_feature();
     const Panels<const T> added = {lanes_.data(), y.rows, size_, /*panel_stride=*/0};
     if (x.data == nullptr) return Copy<T>(added, y);
+    if (op_.input_scale != 1) {
+      Scale<T>(input_scale(), x, y);
+      x = y;
+    }
     if (x.data != y.data && first > 0) Copy<T>(x.Slice(0, first), y.Slice(0, first));
     Add<T>(x.Slice(first, size_), added, y.Slice(first, size_));
   }
@@ -48,10 +52,12 @@ class PositionKernel final : public CpuKernel<T> {
       for (int64_t i = 0; i < size_; ++i) dp[i] *= scale();
     });
     DeliverCopy(pass.sink, parameter_, size_, memory.scratch());
+    if (op_.input_scale != 1) Scale<T>(input_scale(), operands.doutput, operands.dinputs[0]);
   }
 
  private:
   T scale() const { return static_cast<T>(op_.scale); }
+  T input_scale() const { return static_cast<T>(op_.input_scale); }
 
   const PositionOp op_;
   const int parameter_;

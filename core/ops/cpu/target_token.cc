@@ -82,13 +82,15 @@ template <typename T>
 std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const AppendHistoryOp& op, CpuKernelContext*) {
   const auto forward = [op](const Pass<T>& pass, const ForwardOperands<T>& o) {
     ForEachRow(pass, op, [&](int64_t p, int64_t row, int64_t length) {
+      const int64_t moved = op.positions - length;
       for (int64_t t = 0; t < op.tokens(); ++t) {
-        const int64_t of_z = t - op.positions + length;
+        const int64_t of_z = t - moved;
         const bool of_x = of_z >= op.before;
         const Panels<const T> from = of_x        ? PanelOf(o.inputs[0], p)
                                      : of_z >= 0 ? PanelOf(o.inputs[1], p)
                                                  : Panels<const T>();
-        CopyToken<T>(row, op.width, from, of_x ? of_z - op.before : of_z, PanelOf(o.output, p), t);
+        const int64_t from_x = (op.last ? t : of_z) - op.before;
+        CopyToken<T>(row, op.width, from, of_x ? from_x : of_z, PanelOf(o.output, p), t);
       }
     });
   };
@@ -96,9 +98,10 @@ std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const AppendHistoryOp& op, CpuKernel
     ForEachRow(pass, op, [&](int64_t p, int64_t row, int64_t length) {
       const Panels<const T> dy = PanelOf(o.doutput, p);
       const int64_t moved = op.positions - length;
-      for (int64_t t = 0; t < op.positions; ++t) {
-        CopyToken<T>(row, op.width, t < length ? dy : Panels<const T>(), op.before + t + moved,
-                     PanelOf(o.dinputs[0], p), t);
+      for (int64_t t = 0; t < op.positions + op.behind; ++t) {
+        const bool there = op.last ? t >= moved : t < length;
+        CopyToken<T>(row, op.width, there ? dy : Panels<const T>(),
+                     op.before + t + (op.last ? 0 : moved), PanelOf(o.dinputs[0], p), t);
       }
       for (int64_t t = 0; t < op.before; ++t) {
         CopyToken<T>(row, op.width, dy, t + moved, PanelOf(o.dinputs[1], p), t);

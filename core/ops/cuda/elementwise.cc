@@ -15,6 +15,7 @@
 #include "core/ops/multiply.h"
 #include "core/ops/pad.h"
 #include "core/ops/relu.h"
+#include "core/ops/sigmoid_gate.h"
 #include "core/ops/slice.h"
 #include "core/ops/sum_pool.h"
 #include "core/ops/upper_triangle.h"
@@ -256,6 +257,27 @@ std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const ReluOp&, DeviceKernelCon
   return KernelOf<A>(traits, forward, backward);
 }
 
+// Values are read as the first input's tokens.
+template <typename A>
+std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const SigmoidGateOp&,
+                                                  DeviceKernelContext<A>* context) {
+  const int64_t tokens = context->output().tokens;
+  KernelTraits traits;
+  traits.any_layout = true;
+  traits.reads_inputs = 2;
+  traits.row_major_input = traits.row_major_dinput = context->regroups_inputs(tokens);
+  const auto forward = [context, tokens](const ForwardOperands<A>& o) {
+    SigmoidGate<A>(context->stream(), o.inputs[0].WithTokens(tokens),
+                   o.inputs[1].WithTokens(tokens), o.output);
+  };
+  const auto backward = [context, tokens](const BackwardOperands<A>& o) {
+    SigmoidGateBackward<A>(context->stream(), o.inputs[0].WithTokens(tokens),
+                           o.inputs[1].WithTokens(tokens), o.doutput,
+                           o.dinputs[0].WithTokens(tokens), o.dinputs[1].WithTokens(tokens));
+  };
+  return KernelOf<A>(traits, forward, backward);
+}
+
 template <typename A>
 std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const SliceOp& op,
                                                   DeviceKernelContext<A>* context) {
@@ -317,6 +339,7 @@ ELASTOR_INSTANTIATE_DEVICE_KERNEL(MeanPoolOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(MultiplyOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(PadOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(ReluOp)
+ELASTOR_INSTANTIATE_DEVICE_KERNEL(SigmoidGateOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(SliceOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(SumPoolOp)
 ELASTOR_INSTANTIATE_DEVICE_KERNEL(UpperTriangleOp)

@@ -156,7 +156,7 @@ class PositionKernel final : public DeviceKernel<A> {
     } else {
       x = operands.inputs[0].WithTokens(1);
     }
-    AddPositions<A>(context_->stream(), context_->values(0), size_, scale(), x, y);
+    AddPositions<A>(context_->stream(), context_->values(0), size_, scale(), input_scale(), x, y);
   }
 
   void Backward(const KernelPass& pass, const BackwardOperands<A>& operands) override {
@@ -169,10 +169,14 @@ class PositionKernel final : public DeviceKernel<A> {
       ScaleLeaves(stream, pass.shape.leaves, size_, target.leaf_stride, scale(), target.data);
     }
     context_->Close(pass, 0);
+    if (op_.input_scale == 1) return;
+    AddPositions<A>(stream, /*p=*/nullptr, /*count=*/0, 0, input_scale(),
+                    operands.doutput.WithTokens(1), operands.dinputs[0].WithTokens(1));
   }
 
  private:
   float scale() const { return static_cast<float>(op_.scale); }
+  float input_scale() const { return static_cast<float>(op_.input_scale); }
 
   PositionOp op_;
   int64_t size_;

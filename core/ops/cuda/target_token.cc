@@ -25,6 +25,8 @@ HistoryShape ShapeOf(const AppendHistoryOp& op, const DevicePass& pass) {
   return {.before = op.before,
           .positions = op.positions,
           .width = op.width,
+          .last = op.last,
+          .behind = op.behind,
           .lengths = pass.LengthsOf(op.sequence, op.sequences)};
 }
 

@@ -169,6 +169,20 @@ inline std::vector<ModelCase> ModelCases() {
       "one_trans { tokens: 2 token_width: 6 blocks: 3 heads: 1 expansion: 1 tokenizer_hidden: 5 "
       "history_hidden: 3 pyramid_multiple: 2 } sequences { tokens { } }");
   cases.back().features.sequences = {{"first", 1, 0, 3}, {"second", 2, 0, 2}};
+  // Items, their categories, actions and times, of which the fields hold two. The others are a
+  // numeric field of the request and a contextual one.
+  const std::string ranker =
+      "hstu_ranker { actions: 'done' times: 'ago' token_width: 9 heads: 2 attention_width: 3 "
+      "linear_width: 5 content_hidden: 7 item_hidden: 6 head_hidden: 5 ";
+  add("HstuRanker", ranker + "layers: 2 } sequences { tokens { } }");
+  cases.back().features.sequences = {
+      {"items", 1, 0, 4}, {"done", 2, 0, 4}, {"ago", 1, 0, 4}, {"kinds", 2, 0, 4}};
+  cases.back().features.request_fields = {1};
+  add("HstuRankerNoContextDropout",
+      ranker + "layers: 1 input_dropout: 0.25 dropout: 0.25 } sequences { tokens { } }");
+  cases.back().features.numeric_fields = 0;
+  cases.back().features.sequences = {{"done", 1, 0, 3}, {"items", 2, 0, 3}};
+  cases.back().outputs = 2;
   const auto labels = [&](const std::string& name, const std::string& text) {
     add(name, text);
     cases.back().outputs = 2;

@@ -171,6 +171,36 @@ TEST(ModelParametersTest, PublishedCounts) {
   EXPECT_EQ(dcn_v3.graph().parameters().element_count(), 15944754 - 16 * 910747);
 }
 
+// Parts of the ranker of DLRMv4 with its settings have the shapes of the public code's modules.
+TEST(ModelParametersTest, HstuRankerHasThePublicShapes) {
+  TestModel made = MakeTestModel(
+      {.categorical_fields = 5, .embedding_width = 512},
+      "hstu_ranker { actions: 'done' times: 'ago' token_width: 512 layers: 5 attention_width: 128 "
+      "linear_width: 128 content_hidden: 256 item_hidden: 512 head_hidden: 512 } "
+      "sequences { tokens { } }");
+  made.features.sequences = {{"items", 2, 0, 9}, {"done", 3, 0, 9}, {"ago", 4, 0, 9}};
+  const Graph graph = made.graph();
+  const auto count = [&](const std::string& prefix) {
+    int64_t elements = 0;
+    for (const ParameterInfo& p : graph.parameters().parameters()) {
+      if (p.name.starts_with(prefix)) elements += p.size;
+    }
+    return elements;
+  };
+  constexpr int64_t d = 512, mlp = 256;
+  for (const std::string layer : {"layer0.", "layer4."}) {
+    EXPECT_EQ(count(layer), d * 2048 + 2048 + 2 * d + 3 * 512 * d + 2 * 512) << layer;
+  }
+  for (const std::string part : {"content.items.h", "action.done.h"}) {
+    EXPECT_EQ(count(part), d * mlp + mlp + 2 * mlp) << part;
+  }
+  EXPECT_EQ(count("content."), d * mlp + mlp + 2 * mlp + mlp * d + d + 2 * d);
+  EXPECT_EQ(count("item."), 2 * (d * 512 + 512 + 2 * 512));
+  EXPECT_EQ(count("output."), d * d + d + 2 * d);
+  EXPECT_EQ(count("head."), d * 512 + 512 + 2 * 512 + 512 + 1);
+  EXPECT_EQ(count("context.weight") + count("context.bias"), d * d + d);
+}
+
 // Three experts of 20 -> 6 -> 5, two gates and two towers of 5 -> 4 -> 1.
 TEST(ModelParametersTest, Mmoe) {
   TestModel model =

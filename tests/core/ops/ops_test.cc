@@ -459,6 +459,63 @@ TEST(AppendHistoryTest, ByHand) {
                                      9, 0, 0, 0, 0, 30 * 1, 40 * 2, 50 * 3}));
 }
 
+// E has a history of 3 positions, before which the tokens of a field go; a token stands behind
+// them.
+Graph PrependGraph(int64_t width) {
+  FeatureShape features = {.categorical_fields = 3, .embedding_width = width};
+  features.sequences = {{"history", 2, 0, 3}};
+  GraphBuilder graph(features);
+  const Value e = graph.Rows();
+  const Value fields = CutTokens(&graph, e, 6, 0, 3);
+  graph.SetRows(fields);
+  AppendHistoryOp append;
+  append.before = 2;
+  append.positions = 3;
+  append.width = width;
+  append.last = true;
+  append.behind = 1;
+  const Value x = CutTokens(&graph, e, 6, 2, 4);
+  const Value both[] = {x, CutTokens(&graph, fields, 3, 0, 2)};
+  const Value y = graph.Apply(append, both);
+  LinearOp scale = LinearOf(6, width, width, Weights::kOwn, {});
+  scale.bias = false;
+  const Value scaled = Linear(&graph, "scale", scale)(y);
+  return std::move(graph).Finish(scaled);
+}
+
+TEST(AppendHistoryTest, LastPositionsStayInTheirPlaces) {
+  ExpectGradients(PrependGraph(3));
+  const Graph graph = PrependGraph(1);
+  OpRun run(graph, 3);
+  run.Set("scale.weight", {1, 10, 100, 1000, 10000, 100000});
+  const int32_t lengths[] = {3, 1, 0};
+  run.pass.lengths = lengths;
+  const Numbers row = {8, 9, 1, 2, 3, 4};
+  Numbers e;
+  for (int i = 0; i < 3; ++i) e.insert(e.end(), row.begin(), row.end());
+  EXPECT_EQ(run.Forward(e), Numbers({8, 90, 100, 2000, 30000, 400000,  //
+                                     0, 0, 800, 9000, 30000, 400000,   //
+                                     0, 0, 0, 8000, 90000, 400000}));
+  EXPECT_EQ(run.Backward(Numbers(18, 1)), Numbers({1, 10, 100, 1000, 10000, 100000,  //
+                                                   100, 1000, 0, 0, 10000, 100000,   //
+                                                   1000, 10000, 0, 0, 0, 100000}));
+}
+
+TEST(SigmoidGateTest, ByHand) {
+  const Graph graph = GraphOf(4, [](GraphBuilder* graph, Value x) {
+    const Value a = CutTokens(graph, x, 2, 0, 1);
+    const Value both[] = {a, CutTokens(graph, x, 2, 1, 1)};
+    return graph->Apply(SigmoidGateOp{}, both);
+  });
+  OpRun run(graph, 1);
+  const Numbers y = run.Forward({3, -2, 0, std::log(3.0)});
+  EXPECT_EQ(y[0], 1.5);
+  EXPECT_NEAR(y[1], -1.5, 1e-15);
+  const Numbers dx = run.Backward({2, 4});
+  const double expected[] = {1, 3, 2 * 3 * 0.25, 4 * -2 * 0.1875};
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(dx[i], expected[i], 1e-14) << i;
+}
+
 TEST(TargetTokenTest, Gradients) {
   ExpectGradients(TargetTokenGraph(4, 3, [](GraphBuilder* graph, Value x) {
     return Linear(graph, "map", LinearOf(1, 15, 15, Weights::kOwn, {}))(x);
@@ -694,6 +751,7 @@ TEST(ElementwiseTest, GradientsOfOpsWithTwoInputs) {
   };
   ExpectGradients(of_two_maps(AddOp{}));
   ExpectGradients(of_two_maps(MultiplyOp{}));
+  ExpectGradients(of_two_maps(SigmoidGateOp{}));
   ConcatOp concat;
   concat.first_features = 12;
   ExpectGradients(of_two_maps(concat));
@@ -842,8 +900,9 @@ TEST(MatrixProductTest, ByHand) {
   EXPECT_EQ(run.Gradient("w"), Numbers({1 + 2, 2 + 2}));
 }
 
-Graph PositionGraph(int64_t tokens, int64_t positions, double scale) {
+Graph PositionGraph(int64_t tokens, int64_t positions, double scale, double input_scale = 1) {
   PositionOp op;
+  op.input_scale = input_scale;
   op.tokens = tokens;
   op.width = 2;
   op.positions = positions;
@@ -855,13 +914,21 @@ Graph PositionGraph(int64_t tokens, int64_t positions, double scale) {
 }
 
 TEST(PositionTest, GradientsAndByHand) {
-  for (const int64_t positions : {2, 5}) ExpectGradients(PositionGraph(5, positions, 0.3));
+  for (const int64_t positions : {2, 5}) {
+    for (const double scale : {1.0, 1.7}) ExpectGradients(PositionGraph(5, positions, 0.3, scale));
+  }
   const Graph graph = PositionGraph(2, 1, 0.5);
   OpRun run(graph, 1);
   run.Set("p", {10, 20});
   EXPECT_EQ(run.Forward({1, 2, 3, 4}), Numbers({1, 2, 8, 14}));
   EXPECT_EQ(run.Backward({1, 2, 3, 4}), Numbers({1, 2, 3, 4}));
   EXPECT_EQ(run.Gradient("p"), Numbers({1.5, 2}));
+  const Graph of_scaled = PositionGraph(2, 1, 0.5, 4);
+  OpRun scaled(of_scaled, 1);
+  scaled.Set("p", {10, 20});
+  EXPECT_EQ(scaled.Forward({1, 2, 3, 4}), Numbers({4, 8, 17, 26}));
+  EXPECT_EQ(scaled.Backward({1, 2, 3, 4}), Numbers({4, 8, 12, 16}));
+  EXPECT_EQ(scaled.Gradient("p"), Numbers({1.5, 2}));
 }
 
 Graph WeightedPoolGraph(int64_t groups, int64_t tokens, int64_t width) {

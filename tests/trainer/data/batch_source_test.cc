@@ -249,6 +249,25 @@ TEST(BatchSourceTest, LaysOutWhatThePreparedSetHasOfSequences) {
   }
 }
 
+TEST(BatchSourceTest, ParallelSequencesHaveAsManyIds) {
+  const auto lay_out = [&](int64_t first_ids, int64_t positions, bool parallel) {
+    LocalBatch batch;
+    batch.sparse.rows = 1;
+    batch.sparse.fields = 2;
+    batch.sparse.ids = {1, 2, 3, 4, 5};
+    batch.sparse.offsets = {0, first_ids, 5};
+    const std::vector<SequenceShape> sequences = {
+        {.name = "items", .field = 0, .positions = positions, .parallel = parallel},
+        {.name = "actions", .field = 1, .positions = positions, .parallel = parallel}};
+    return LayOutSequences(sequences, &batch).message();
+  };
+  EXPECT_EQ(lay_out(3, 3, true),
+            "a row has 3 ids of 'items' and 2 of 'actions'; expected as many, as the model reads "
+            "them side by side");
+  EXPECT_EQ(lay_out(3, 2, true), "");  // the latest 2 of each
+  EXPECT_EQ(lay_out(3, 3, false), "");
+}
+
 // As any damaged file: another attempt does not help.
 TEST(BatchSourceTest, DamagedDataIsAUserError) {
   MakeNumberedRows();

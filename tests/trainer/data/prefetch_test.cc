@@ -49,7 +49,10 @@ TEST_P(PrefetcherTest, GivesWhatReadGivesInOrderOfRequests) {
   for (int64_t taken = 0; taken < 100; ++taken) {
     while (asked < 100 && asked < taken + 6) {
       Rows* const rows = &taken_rows.emplace_back();
-      prefetcher.Request(asked / 50, range(asked), [rows](Rows* read) { std::swap(*rows, *read); });
+      prefetcher.Request(asked / 50, range(asked), [rows](Rows* read) {
+        std::swap(*rows, *read);
+        return OkStatus();
+      });
       ++asked;
     }
     EXPECT_EQ(prefetcher.pending(), asked - taken);
@@ -64,7 +67,7 @@ TEST_P(PrefetcherTest, StopsWithRequestsLeft) {
   auto dataset = Dataset::Open(WriteNumberedRows("prefetch_left.set"));
   ASSERT_TRUE(dataset.ok());
   Prefetcher prefetcher(dataset->get(), Split::kTrain, {}, GetParam());
-  for (int i = 0; i < 10; ++i) prefetcher.Request(0, {0, 1000}, [](Rows*) {});
+  for (int i = 0; i < 10; ++i) prefetcher.Request(0, {0, 1000}, [](Rows*) { return OkStatus(); });
 }
 
 TEST_P(PrefetcherTest, PassesOnErrors) {
@@ -73,12 +76,20 @@ TEST_P(PrefetcherTest, PassesOnErrors) {
   auto dataset = Dataset::Open(path);
   ASSERT_TRUE(dataset.ok());
   Prefetcher prefetcher(dataset->get(), Split::kTrain, {.shuffled = false}, GetParam());
-  prefetcher.Request(0, {0, 10}, [](Rows*) { ADD_FAILURE() << "damaged rows"; });
+  prefetcher.Request(0, {0, 10}, [](Rows*) {
+    ADD_FAILURE() << "damaged rows";
+    return OkStatus();
+  });
   int64_t first = -1;
-  prefetcher.Request(0, {100, 110}, [&](Rows* rows) { first = rows->ids.front(); });
+  prefetcher.Request(0, {100, 110}, [&](Rows* rows) {
+    first = rows->ids.front();
+    return OkStatus();
+  });
+  prefetcher.Request(0, {100, 110}, [](Rows*) { return UserError("refused"); });
   EXPECT_EQ(prefetcher.Next().code(), StatusCode::kUser);
   EXPECT_TRUE(prefetcher.Next().ok());
   EXPECT_EQ(first, 100);
+  EXPECT_EQ(prefetcher.Next().message(), "refused");
 }
 
 }  // namespace

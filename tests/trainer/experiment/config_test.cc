@@ -350,13 +350,78 @@ TEST(ConfigTest, AMistakenSequenceIsToldInOneLine) {
   Experiment of_mlp = Resolved({fields("seen"), "model.kind=MLP"});
   of_mlp.mutable_model()->mutable_sequences()->mutable_tokens();
   EXPECT_EQ(ValidateExperiment(of_mlp).message(),
-            "model.sequences: tokens; expected mean, din, hstu or bst, as only ONE_TRANS reads "
-            "tokens");
+            "model.sequences: tokens; expected mean, din, hstu or bst, as only ONE_TRANS and "
+            "HSTU_RANKER read tokens");
   EXPECT_EQ(invalid({"model.sequences.max_length=3"}),
             "model.sequences.fields: empty; expected names of SEQUENCE fields");
   EXPECT_EQ(invalid({fields("seen"), targets("a,b")}),
             "model.sequences.targets: 2 names; expected none, or one for each of the 1 "
             "model.sequences.fields");
+}
+
+TEST(ConfigTest, AnHstuRankerReadsListsSideBySide) {
+  DatasetInfo data = DataWithSequences();
+  data.numeric = {{.name = "price"}};
+  data.categorical.push_back({.name = "done", .ids = 4, .multi_hot = true, .keeps = "last 5"});
+  data.categorical.push_back({.name = "ago", .ids = 9, .multi_hot = true, .keeps = "last 4"});
+  const auto of = [](const std::string& fields, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"model.kind=HSTU_RANKER", "model.sequences.fields=" + fields};
+    all.insert(all.end(), more.begin(), more.end());
+    return Resolved(all);
+  };
+  const std::string actions = "model.actions=done", times = "model.times=ago";
+  const std::string four = "model.sequences.max_length=4";
+  const Experiment experiment =
+      of("ago,seen,done",
+         {actions, times, four, "model.sequences.targets=item", "model.request_fields=price,shop"});
+  EXPECT_EQ(ValidateExperiment(experiment).message(), "");
+  const auto found = FindSequences(experiment, data);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ((*found)[1].target, 0);
+  EXPECT_TRUE((*found)[0].parallel && (*found)[2].parallel);
+  const auto request = FindRequestFields(experiment, data, *found);
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  EXPECT_EQ(*request, (std::vector<int64_t>{0, 2}));
+  // Others' histories may differ.
+  EXPECT_FALSE((*FindSequences(
+      Resolved({"model.sequences.fields=seen", "model.sequences.din.softmax=true"}), data))[0]
+                   .parallel);
+
+  const auto invalid = [&](const std::string& fields, const std::vector<std::string>& more) {
+    return ValidateExperiment(of(fields, more)).message();
+  };
+  EXPECT_EQ(ValidateExperiment(Resolved({"model.kind=HSTU_RANKER"})).message(),
+            "model.sequences.fields: empty; expected names of SEQUENCE fields, as "
+            "model.hstu_ranker reads a history");
+  EXPECT_EQ(invalid("seen,done", {actions, "model.sequences.din.softmax=true"}),
+            "model.sequences: an encoder; expected none, or tokens { }, as model.hstu_ranker reads "
+            "the history itself");
+  EXPECT_EQ(invalid("seen", {actions}),
+            "model.hstu_ranker.actions: 'done'; expected names of model.sequences.fields");
+  EXPECT_EQ(invalid("seen,done", {actions, "model.times=done"}),
+            "model.hstu_ranker.times: 'done' again; expected each name once");
+  EXPECT_EQ(invalid("done", {actions}),
+            "model.sequences.fields: actions and times alone; expected one list of items at "
+            "least, in neither model.hstu_ranker.actions nor times");
+  EXPECT_EQ(invalid("seen,done", {actions, "model.sequences.targets=item,shop"}),
+            "model.sequences.targets: 2 names; expected none, or one for each of the 1 "
+            "model.sequences.fields of items");
+  EXPECT_EQ(invalid("seen", {"model.heads=1000", "model.attention_width=200"}),
+            "model.hstu_ranker.heads * attention_width: 200000; expected at most 131072");
+  EXPECT_EQ(FindSequences(of("seen,ago", {times}), data).status().message(),
+            "model.sequences.max_length: must be given, as the data keep 5 ids of 'seen' and 4 of "
+            "'ago', which model.hstu_ranker reads side by side");
+  for (const auto& [name, message] : std::vector<std::pair<std::string, std::string>>{
+           {"x", "is no field of the data; its fields: item, shop, tags, seen, old, done, ago"},
+           {"item", "is a target already; expected another field"},
+           {"done", "is a history already; expected another field"},
+           {"shop,shop", ""}}) {
+    const Experiment mistaken = of("seen,done", {actions, "model.request_fields=" + name});
+    const auto sequences = FindSequences(mistaken, data).value();
+    EXPECT_EQ(FindRequestFields(mistaken, data, sequences).status().message(),
+              "model.hstu_ranker.request_fields: '" +
+                  (message.empty() ? "shop' twice; expected it once" : name + "' " + message));
+  }
 }
 
 TEST(ConfigTest, EveryRankNeedsALeaf) {
@@ -536,6 +601,7 @@ TEST(ConfigTest, AWrittenZeroIsTakenOrRefused) {
       overrides.push_back("model.tokens=13");
     }
     if (group == "model.one_trans") overrides.push_back("model.token_width=8");
+    if (group == "model.hstu_ranker") overrides.push_back("model.sequences.fields=history");
     if (group == "model.uni_mixer") overrides.push_back("model.tokens=16");
     // A head has only its kind's.
     if (path.ends_with("head.probes")) overrides.push_back("model.head.kind=MULTI_PROBE");

@@ -125,6 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "mlp { } sequences { fields: 'seen' bst { } }",
                     "one_trans { tokens: 4 token_width: 8 }",
                     "one_trans { blocks: 3 } sequences { fields: 'seen' tokens { } }",
+                    "hstu_ranker { } sequences { fields: 'seen' tokens { } }",
                     "uni_mixer { tokens: 4 token_width: 6 block_width: 3 }",
                     "uni_mixer { tokens: 4 token_width: 6 block_width: 3 rank: 2 basis: 2 }"));
 

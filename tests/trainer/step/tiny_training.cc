@@ -106,7 +106,8 @@ LocalBatch MakeBatch(int64_t begin, int64_t batch_rows, int rank, int ranks,
   LocalBatch batch;
   FillLocalBatch(begin, batch_rows, rank, ranks, leaves, static_cast<int64_t>(Fields().size()),
                  &rows, &batch);
-  LayOutSequences(training.model.features.sequences, &batch);
+  const Status laid_out = LayOutSequences(training.model.features.sequences, &batch);
+  CHECK(laid_out.ok()) << laid_out.message();
   return batch;
 }
 
@@ -457,6 +458,9 @@ std::vector<TinyCase> TinyCases() {
   hstu.features.sequences = {{"bag", 2, 0, 3}};
   TestModel one_trans = TinyModel(kTinyOneTrans);
   one_trans.features.sequences = {{"bag", 2, 0, 3}};
+  TestModel hstu_ranker = TinyModel(kTinyHstuRanker);
+  hstu_ranker.features.sequences = {{"items", 2, 0, 3}, {"done", 2, 0, 3}, {"ago", 2, 0, 3}};
+  for (SequenceShape& sequence : hstu_ranker.features.sequences) sequence.parallel = true;
   return {
       {"RankElastorPaperLazyAdam", {.model = TinyModel(kTinyRankElastor), .sparse = kLazyAdam}},
       {"RankElastorPublicCodeRowWiseAdagrad",
@@ -500,6 +504,7 @@ std::vector<TinyCase> TinyCases() {
       {"VitGatedDropout",
        {.model = TinyModel(kTinyVit), .sparse = kSgd, .dense = kSgd, .leaves = 8}},
       {"OneTrans", {.model = one_trans, .sparse = kSgd, .dense = kSgd, .leaves = 8}},
+      {"HstuRanker", {.model = hstu_ranker, .sparse = kSgd, .dense = kSgd, .leaves = 8}},
       {"MlpMixer", {.model = TinyModel(kTinyMlpMixer), .sparse = kSgd, .dense = kSgd, .leaves = 8}},
       {"MmoeTwoLabels", {.model = mmoe, .task = two_of_three, .weight = TinyWeight}},
   };

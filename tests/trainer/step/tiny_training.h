@@ -151,6 +151,10 @@ inline constexpr char kTinyHstu[] =
 inline constexpr char kTinyOneTrans[] =
     "one_trans { tokens: 3 token_width: 6 heads: 2 expansion: 2 tokenizer_hidden: 8 "
     "history_hidden: 5 } sequences { tokens { } }";
+inline constexpr char kTinyHstuRanker[] =
+    "hstu_ranker { actions: 'done' times: 'ago' token_width: 6 layers: 2 heads: 2 attention_width: "
+    "3 linear_width: 2 content_hidden: 5 item_hidden: 6 head_hidden: 4 input_dropout: 0.2 "
+    "dropout: 0.2 } sequences { tokens { } }";
 inline constexpr char kTinyMatrixThinker[] =
     "matrix_thinker { layers: 1 iterations: 2 heads: 2 probes: 3 recompute: true dropout: 0.2 }";
 inline constexpr char kTinyMatrixProduct[] =

@@ -57,6 +57,7 @@ const std::map<std::string, Launches>& MostLaunches() {
       {"XDeepFm", {16, 50}},
       {"OneTrans", {32, 107}},
       {"OneTransHistories", {102, 311}},
+      {"HstuRanker", {93, 271}},
   };
   return *launches;
 }

@@ -110,6 +110,13 @@ std::vector<Case> Cases() {
     const Value both[] = {x, g->Linear(x, 1, kTokens * kWidth, Weights::kOwn)};
     return g->Linear(g->Apply(MultiplyOp{}, both), kTokens, 3, Weights::kOwn);
   });
+  for (const int64_t tokens : {kTokens, int64_t{1}}) {
+    add(tokens == 1 ? "SigmoidGateOfOtherTokens" : "SigmoidGate", [tokens](Builder* g) {
+      const Value x = g->Tokens();
+      const Value both[] = {x, g->Linear(x, tokens, kTokens * kWidth / tokens, Weights::kOwn)};
+      return g->Linear(g->Apply(SigmoidGateOp{}, both), kTokens, 3, Weights::kOwn);
+    });
+  }
   for (const bool tokens : {false, true}) {
     add(tokens ? "MixtureOfTokens" : "Mixture", [tokens](Builder* g) {
       MixtureOp mixture;
@@ -277,15 +284,18 @@ std::vector<Case> Cases() {
       [=](Builder* g) { return product(g, Shared::kFirst, true, Activation::kSwish); });
   add("MatrixProductSharedSecond",
       [=](Builder* g) { return product(g, Shared::kSecond, false, Activation::kSigmoid); });
-  add("Position", [](Builder* g) {
-    PositionOp op;
-    op.tokens = kTokens;
-    op.width = kWidth;
-    op.positions = 3;
-    op.scale = 0.3;
-    const Value x = g->Apply(op, g->Tokens(), {g->Declare({3, kWidth})});
-    return g->Linear(x, kTokens, 3, Weights::kOwn);
-  });
+  for (const double scale : {1.0, 1.7}) {
+    add(scale == 1 ? "Position" : "PositionOfScaledTokens", [scale](Builder* g) {
+      PositionOp op;
+      op.tokens = kTokens;
+      op.width = kWidth;
+      op.positions = 3;
+      op.scale = 0.3;
+      op.input_scale = scale;
+      const Value x = g->Apply(op, g->Tokens(), {g->Declare({3, kWidth})});
+      return g->Linear(x, kTokens, 3, Weights::kOwn);
+    });
+  }
   add("TransposedMatrices", [](Builder* g) {
     BlockTransposeOp op;
     op.count = 2;

@@ -113,6 +113,7 @@ TEST(PlantedLogTest, CommittedSchemasReadThem) {
   for (const Case& c : std::vector<Case>{
            {"movielens", "movielens/schema", "ratings.csv", 1},
            {"movielens", "movielens/implicit_schema", "ratings.csv", 5},
+           {"movielens", "movielens/events_schema", "ratings.csv", 1},
            {"movielens_1m", "movielens/ml_1m_schema", "ratings.dat", 1},
            {"taobao", "taobao/user_behavior_schema", "UserBehavior.csv", 5},
            {"kuaivideo", "kuaivideo/interactions_schema", "train_interaction.txt", 1}}) {
