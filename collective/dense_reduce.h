@@ -40,9 +40,9 @@ struct SliceExchange {
   void Size(const Range& bucket, const BatchNodes& nodes, int rank, int64_t element_bytes);
 };
 
-// From so many ranks on a bucket is halved. On fewer, the rounds within a host cost more than the
+// From so many ranks on a bucket is halved. On fewer, the copies within a host cost more than the
 // messages between hosts that they save (docs/inside/design_scale.md).
-inline constexpr int kLeastHalvingRanks = 64;
+inline constexpr int kLeastHalvingRanks = 128;
 // Whether N ranks halve a bucket: they are a power of two, and each is left with one canonical
 // node, of V / N leaves. A batch must have rows for every rank besides, else it travels directly.
 bool Halves(int ranks, int64_t leaves);

@@ -49,7 +49,7 @@ TYPED_TEST_SUITE(DenseReducerTest, Types);
 TYPED_TEST(DenseReducerTest, SlicesAreTheRecursiveSumForEveryNumberOfRanks) {
   using T = TypeParam;
   const int64_t length = kBucket.size();
-  for (const int64_t leaves : {1, 2, 4, 8, 16, 64}) {
+  for (const int64_t leaves : {1, 2, 4, 8, 16, 64, kLeastHalvingRanks}) {
     if (leaves == 64 && std::is_same_v<T, double>) continue;  // 2,080 threads once are enough
     const auto values = MakeLeaves<T>(leaves, length);
     std::vector<int64_t> row_counts = {0, 1, 3, leaves - 1, leaves, 5 * leaves + 3};
@@ -98,7 +98,7 @@ TYPED_TEST(DenseReducerTest, SlicesAreTheRecursiveSumForEveryNumberOfRanks) {
 
 TYPED_TEST(DenseReducerTest, GatherBringsEverySliceEverywhere) {
   using T = TypeParam;
-  for (const int ranks : {1, 2, 3, 5, 7, 8, 64}) {
+  for (const int ranks : {1, 2, 3, 5, 7, 8, kLeastHalvingRanks}) {
     std::vector<uint64_t> host_of{0, 1, 1, 0, 2, 0, 1, 2};
     host_of.resize(ranks);
     const RankHosts hosts(host_of);
@@ -106,7 +106,7 @@ TYPED_TEST(DenseReducerTest, GatherBringsEverySliceEverywhere) {
       std::vector<T> weights(kBucket.end + 5, T{-1});
       const Range slice = SliceOfRank(kBucket, c->rank(), ranks);
       for (int64_t i = slice.begin; i < slice.end; ++i) weights[i] = static_cast<T>(i);
-      DenseReducer<T> reducer(c, 64, ranks == 5 || ranks == 7 ? &hosts : nullptr);
+      DenseReducer<T> reducer(c, kLeastHalvingRanks, ranks == 5 || ranks == 7 ? &hosts : nullptr);
       ASSERT_TRUE(reducer.Gather(kBucket, weights.data()).ok());
       for (int64_t i = 0; i < static_cast<int64_t>(weights.size()); ++i) {
         const bool inside = i >= kBucket.begin && i < kBucket.end;
