@@ -279,6 +279,9 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
   }
   if (model.has_matrix_thinker()) return CheckMatrixThinker(model.matrix_thinker(), width);
   if (model.has_transformer()) return CheckTransformer(model.transformer(), width);
+  if (model.has_hstu_ranker()) {
+    ELASTOR_RETURN_IF_ERROR(CheckHstuRanker(model.hstu_ranker(), model.sequences()));
+  }
   if (model.has_sequences()) {
     const int64_t row_width = width + (HasFirstOrder(model) ? 1 : 0);
     ELASTOR_RETURN_IF_ERROR(CheckSequences(model, row_width));
@@ -293,7 +296,6 @@ Status CheckModel(const ModelConfig& model, int64_t width) {
   if (model.has_token_mixer_large()) return CheckTokenMixerLarge(model.token_mixer_large());
   if (model.has_uni_mixer()) return CheckUniMixer(model.uni_mixer());
   if (model.has_one_trans()) return CheckOneTrans(model.one_trans());
-  if (model.has_hstu_ranker()) return CheckHstuRanker(model.hstu_ranker(), model.sequences());
   if (model.has_final_net()) return CheckFinalNet(model.final_net());
   if (model.has_final_mlp()) return CheckFinalMlp(model.final_mlp());
   if (model.has_vit()) return CheckVit(model.vit());
