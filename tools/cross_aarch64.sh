@@ -43,7 +43,9 @@ source tools/environment.sh
 UNIT_TESTS=(//tests/core/... //tests/embedding/... //tests/trainer/step/... //tests/trainer/data/... //tests/trainer/prepare/...)
 # What QEMU cannot run; docs/use/install.md has the reasons.
 NOT_EMULATED=(HostMemoryTest.TheLimitOfAddressSpaceIsTheProcesssOwn ExhaustedDeathTest.ARefusedThreadIsOneLine
-  ThreadPoolDeathTest.RefusesRunInsideRun RowStore.CostFollowsTheRowsThatAreThere)
+  ThreadPoolDeathTest.RefusesRunInsideRun RowStore.CostFollowsTheRowsThatAreThere
+  EmulationTest.TrafficCountsAPageOnceACall EmulationDeathTest.HostAndDeviceMemoryAreApart
+  TrafficTest.WhatTheFusedNetworkSaves RowTier.PagesLeaveMemoryAndComeBack)
 PROGRAMS=(//trainer //trainer/prepare //launcher //trainer/score/shared:libelastor_score.so)
 
 # apt with a state of its own: nothing of this system's packages is touched.
@@ -107,7 +109,7 @@ case $command in
     make_root
     [[ $# -gt 0 ]] || set -- "${UNIT_TESTS[@]}"
     bazel test "${options[@]}" --test_lang_filters=cc --run_under="$root/emulate" \
-      --test_filter="-$(IFS=: && echo "${NOT_EMULATED[*]}")" --keep_going "$@"
+      --test_filter="-$(IFS=: && echo "${NOT_EMULATED[*]}")" --test_timeout=21600 --keep_going "$@"
     ;;
   compare)
     make_root

@@ -6,8 +6,9 @@
 #   tests/system/two_machines.sh BIN ARM_BIN OUTPUT_DIR [COMPARISON ...]
 #
 # BIN, ARM_BIN: the bazel-bin of each build. EMULATOR: the command before programs of ARM_BIN. COMPARISON: prepare,
-# quickstart, scale, stream, restart, mixed, or the name of an experiment of configs/criteo; without: all. ROWS: a file
-# in the layout of Criteo's train.txt; without it rows are made up. OUTPUT_DIR is a new folder.
+# quickstart, scale, stream, restart, mixed, or the name of an experiment of configs/criteo; without: all. mixed needs
+# programs of one commit: sources that differ from it are refused. ROWS: a file in the layout of Criteo's train.txt;
+# without it rows are made up. OUTPUT_DIR is a new folder.
 # `tools/cross_aarch64.sh compare` builds both and calls this.
 set -uo pipefail
 if [[ $# -lt 3 || " $* " =~ \ (-h|--help)\  ]]; then
@@ -128,19 +129,21 @@ restart() {
   done
 }
 
-# Two ranks on x86-64 and one on aarch64. They talk by TCP, as QEMU does not read other processes' memory.
+# mixed NAME ARGUMENT...: two ranks on x86-64 and one on aarch64. They talk by TCP, as QEMU does not read other processes'
+# memory.
 mixed() {
-  local ranks=() machine arguments
+  local name=$1 ranks=() machine arguments
   criteo_run dcn_v2
-  arguments+=("${each_step[@]}" --set=training.max_steps=6 --set=parallel.threads=1 --set=parallel.virtual_shards=4)
-  on x86 trainer/trainer "${arguments[@]}" --output_dir="$work/alone"
+  arguments+=("${@:2}" "${each_step[@]}" --set=training.max_steps=6 --set=parallel.threads=1
+    --set=parallel.virtual_shards=4)
+  on x86 trainer/trainer "${arguments[@]}" --output_dir="$work/$name.alone"
   for machine in x86 x86 arm; do
     program $machine trainer/trainer
-    ranks+=(+ "${command[@]}" "${arguments[@]}" --output_dir="$work/mixed")
+    ranks+=(+ "${command[@]}" "${arguments[@]}" --output_dir="$work/$name")
   done
-  OMPI_MCA_btl=tcp,self mpi_each "${ranks[@]:1}" >"$work/log" 2>&1 || fail "mixed: $(tail --lines=3 "$work/log")"
+  OMPI_MCA_btl=tcp,self mpi_each "${ranks[@]:1}" >"$work/log" 2>&1 || fail "$name: $(tail --lines=3 "$work/log")"
   grep '^plan:' "$work/log"
-  same alone mixed
+  same "$name.alone" "$name"
 }
 
 for comparison in "${comparisons[@]}"; do
@@ -178,7 +181,10 @@ for comparison in "${comparisons[@]}"; do
       make_stream
       restart stream 48 "${stream[@]}"
       ;;
-    mixed) mixed ;;
+    mixed)
+      mixed mixed
+      mixed mixed_16_bits --set=parallel.wire.rows=BFLOAT16 --set=parallel.wire.row_gradients=FLOAT16
+      ;;
     *)
       criteo_run "$comparison"
       run_both "$comparison" 3 "${arguments[@]}"
