@@ -49,6 +49,17 @@ KernelTraits TraitsWithTokens(const DeviceKernelContext<A>& context, int64_t tok
   return traits;
 }
 
+// The traits of a kernel that reads two inputs, value by value, as the output's tokens.
+template <typename A>
+KernelTraits TraitsOfPairs(const DeviceKernelContext<A>& context) {
+  KernelTraits traits;
+  traits.any_layout = true;
+  traits.reads_inputs = 2;
+  traits.row_major_input = traits.row_major_dinput =
+      context.regroups_inputs(context.output().tokens);
+  return traits;
+}
+
 }  // namespace
 
 template <typename A>
@@ -195,10 +206,6 @@ template <typename A>
 std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const MultiplyOp&,
                                                   DeviceKernelContext<A>* context) {
   const int64_t tokens = context->output().tokens;
-  KernelTraits traits;
-  traits.any_layout = true;
-  traits.reads_inputs = 2;
-  traits.row_major_input = traits.row_major_dinput = context->regroups_inputs(tokens);
   const auto forward = [context, tokens](const ForwardOperands<A>& o) {
     Multiply<A>(context->stream(), o.inputs[0].WithTokens(tokens), o.inputs[1].WithTokens(tokens),
                 o.output);
@@ -209,7 +216,7 @@ std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const MultiplyOp&,
                   o.dinputs[i].WithTokens(tokens));
     }
   };
-  return KernelOf<A>(traits, forward, backward);
+  return KernelOf<A>(TraitsOfPairs(*context), forward, backward);
 }
 
 // The input is read as [rows, 1, features] and copied token by token, into any layout; where
@@ -262,10 +269,6 @@ template <typename A>
 std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const SigmoidGateOp&,
                                                   DeviceKernelContext<A>* context) {
   const int64_t tokens = context->output().tokens;
-  KernelTraits traits;
-  traits.any_layout = true;
-  traits.reads_inputs = 2;
-  traits.row_major_input = traits.row_major_dinput = context->regroups_inputs(tokens);
   const auto forward = [context, tokens](const ForwardOperands<A>& o) {
     SigmoidGate<A>(context->stream(), o.inputs[0].WithTokens(tokens),
                    o.inputs[1].WithTokens(tokens), o.output);
@@ -275,7 +278,7 @@ std::unique_ptr<DeviceKernel<A>> MakeDeviceKernel(const SigmoidGateOp&,
                            o.inputs[1].WithTokens(tokens), o.doutput,
                            o.dinputs[0].WithTokens(tokens), o.dinputs[1].WithTokens(tokens));
   };
-  return KernelOf<A>(traits, forward, backward);
+  return KernelOf<A>(TraitsOfPairs(*context), forward, backward);
 }
 
 template <typename A>
