@@ -10,6 +10,7 @@
 #include "core/base/leaves.h"
 #include "core/base/log.h"
 #include "embedding/bag_pooling.h"
+#include "embedding/early_rows.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/exchange_places.h"
 #include "embedding/grow_buffer.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int64_t kGrain = 64;    // occurrences a thread takes at least
 constexpr size_t kLookAhead = 8;  // rows fetched into the cache before their turn
+constexpr int64_t kNotEarly = -1;
 
 enum class Stage { kNone, kRouted, kLookedUp, kGradients };
 
@@ -34,17 +36,20 @@ template <typename T>
 struct ShardedEmbedding<T>::Routing::State {
   State(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
         bool changes_gradients)
-      : route(layout, plan, rank, leaves, changes_gradients) {}
+      : route(layout, plan, rank, leaves, changes_gradients), early(layout, plan, rank) {}
 
   Stage stage = Stage::kNone;
   Purpose purpose = Purpose::kEvaluate;
   bool fetched = false;  // by FetchAhead
   IdRoute route;
+  EarlyRows early;
+  int64_t early_removals = kNotEarly;  // Impl::removals when early rows were sent
   GrowBuffer<T*> owned_rows;         // by owned key
-  GrowBuffer<T> forgotten;           // rows made for an evaluation only
+  GrowBuffer<T> forgotten;           // rows made for an evaluation, or for early rows, only
   GrowBuffer<T> rounded_rows;        // copies of own rows, with a wire format
   GrowBuffer<uint16_t> wire;         // vectors on their way in a wire format: sent, received
   GrowBuffer<T> exchanged_rows;      // RowPlaces::exchange
+  GrowBuffer<T> early_rows;          // likewise, of the early part
   GrowBuffer<const T*> rows_of_ids;  // by unique id
   GrowBuffer<T> gradients;           // GradientPlaces::exchange, then those of bags: [row][feature]
 
@@ -69,14 +74,25 @@ struct ShardedEmbedding<T>::Impl {
   WireFormat RowFormatOf(const State& state) const {
     return state.purpose == Purpose::kTrain ? wire.rows : WireFormat::kFloat32;
   }
-  void CopyRowsToSend(State* state);
-  void PointAtRows(State* state);
+  // part: the rows that travel; null: all. workers: null: the calling thread works alone. memory:
+  // room for them.
+  Status SendRows(Phase phase, const RowPart* part, ThreadPool* workers, State* state,
+                  GrowBuffer<T>* memory);
+  // late: null: no row came early.
+  void PointAtRows(const RowPart* late, State* state);
   Status SendGradients(State* state, const SumKeys& sum_keys);
-  // Sends the first part of `vectors`, which lie as `places` says, and receives the last. memory:
-  // room for them in another format.
+  // Sends the first part of `vectors`, which lie as `places` says, and receives the last. workers:
+  // as of SendRows. memory: room for them in another format.
   template <typename Places>
-  Status Exchange(Phase phase, WireFormat format, const Places& places, T* vectors,
-                  GrowBuffer<uint16_t>* memory) const;
+  Status Exchange(Phase phase, WireFormat format, const Places& places, ThreadPool* workers,
+                  T* vectors, GrowBuffer<uint16_t>* memory) const;
+  // Calls work(begin, end) for ranges that cover the ranks.
+  template <typename Work>
+  void ForRanks(ThreadPool* workers, const Work& work) const {
+    if (workers == nullptr) return work(0, plan->ranks());
+    workers->ParallelFor(plan->ranks(), 1,
+                         [&](int, int64_t begin, int64_t end) { work(begin, end); });
+  }
   void SumOccurrencesOf(int64_t u, const IdRoute& route, int64_t width, OccurrenceSum<T>* sum,
                         T* result) const;
 
@@ -90,6 +106,9 @@ struct ShardedEmbedding<T>::Impl {
   OwnedTables<T> tables;
   std::vector<typename EmbeddingState<T>::KeyedTable> keyed;
   int64_t event_time = 0;
+  const bool has_early_rows;
+  int64_t removals = 0;  // how often rows may have left; alike on all ranks
+  SentRows sent_rows;
 };
 
 template <typename T>
@@ -102,7 +121,9 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
       communicator(communicator),
       pool(pool),
       rank(communicator->rank()),
-      tables(&layout, options, plan, rank, pool) {
+      tables(&layout, options, plan, rank, pool),
+      has_early_rows(
+          HasEarlyRows(*plan, static_cast<int>(layout.tables()), options.optimizer.rule.kind)) {
   CHECK_EQ(plan->ranks(), communicator->size());
   for (int t = 0; t < static_cast<int>(layout.tables()); ++t) {
     if (layout.table(t).keyed && layout.table(t).looked_up()) keyed.push_back({.table = t});
@@ -112,15 +133,19 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
 // ---- Rows
 
 template <typename T>
-void ShardedEmbedding<T>::Impl::CopyRowsToSend(State* state) {
+Status ShardedEmbedding<T>::Impl::SendRows(Phase phase, const RowPart* part, ThreadPool* workers,
+                                           State* state, GrowBuffer<T>* memory) {
   const IdRoute& route = state->route;
-  pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
+  const RowPlaces& places = part == nullptr ? route.rows() : part->places();
+  T* const rows = memory->Resize(places.exchange.total());
+  ForRanks(workers, [&](int64_t begin, int64_t end) {
     for (int64_t requester = begin; requester < end; ++requester) {
       for (int64_t t = 0; t < layout.tables(); ++t) {
-        const int64_t at = route.rows().sent[requester * layout.tables() + t];
-        if (at < 0) continue;
-        T* to = state->exchanged_rows.data() + at;
-        const std::span<const uint32_t> owned = route.Received(requester, t);
+        const int64_t cell = requester * layout.tables() + t;
+        if (places.sent[cell] < 0) continue;
+        T* to = rows + places.sent[cell];
+        const std::span<const uint32_t> owned =
+            part == nullptr ? route.Received(static_cast<int>(requester), t) : part->Sent(cell);
         for (size_t i = 0; i < owned.size(); ++i, to += layout.width(t)) {
           const size_t ahead = std::min(i + kLookAhead, owned.size() - 1);
           PrefetchRow(state->owned_rows[owned[ahead]], layout.width(t));
@@ -129,13 +154,23 @@ void ShardedEmbedding<T>::Impl::CopyRowsToSend(State* state) {
       }
     }
   });
+  return Exchange(phase, RowFormatOf(*state), places, workers, rows, &state->wire);
 }
 
 template <typename T>
-void ShardedEmbedding<T>::Impl::PointAtRows(State* state) {
+void ShardedEmbedding<T>::Impl::PointAtRows(const RowPart* late, State* state) {
   const IdRoute& route = state->route;
   const T** rows_of_ids = state->rows_of_ids.Resize(route.ids().size());
-  const T* const received = state->exchanged_rows.data() + route.rows().exchange.sent;
+  // The rows of a cell that one exchange has brought.
+  const auto point_at = [&](const RowPlaces& places, const GrowBuffer<T>& memory, int64_t cell,
+                            std::span<const uint32_t> ids) {
+    if (places.received[cell] < 0) return;
+    const T* row = memory.data() + places.exchange.sent + places.received[cell];
+    for (const uint32_t u : ids) {
+      rows_of_ids[u] = row;
+      row += layout.width(cell % layout.tables());
+    }
+  };
   const int64_t cells = plan->ranks() * layout.tables();
   const WireFormat format = RowFormatOf(*state);
   std::vector<int64_t> rounded_begin{0};  // by table
@@ -164,13 +199,13 @@ void ShardedEmbedding<T>::Impl::PointAtRows(State* state) {
         }
         continue;
       }
-      const int64_t at = route.rows().received[cell];
-      if (at < 0) continue;
-      const T* row = received + at;
-      for (uint32_t u : sent) {
-        rows_of_ids[u] = row;
-        row += layout.width(t);
+      if (late == nullptr) {
+        point_at(route.rows(), state->exchanged_rows, cell, sent);
+        continue;
       }
+      point_at(late->places(), state->exchanged_rows, cell, late->Received(cell));
+      const RowPart& early = state->early.early();
+      point_at(early.places(), state->early_rows, cell, early.Received(cell));
     }
   });
 }
@@ -193,14 +228,15 @@ Status ShardedEmbedding<T>::Impl::SendGradients(State* state, const SumKeys& sum
   for (const GradientPlaces::Copy& copy : route.gradients().copies) {
     std::copy_n(gradients + copy.from, copy.elements, gradients + copy.to);
   }
-  return Exchange(Phase::kGradientExchange, wire.gradients, route.gradients(), gradients,
+  return Exchange(Phase::kGradientExchange, wire.gradients, route.gradients(), pool, gradients,
                   &state->wire);
 }
 
 template <typename T>
 template <typename Places>
 Status ShardedEmbedding<T>::Impl::Exchange(Phase phase, WireFormat format, const Places& places,
-                                           T* vectors, GrowBuffer<uint16_t>* memory) const {
+                                           ThreadPool* workers, T* vectors,
+                                           GrowBuffer<uint16_t>* memory) const {
   const VectorExchange& exchange = places.exchange;
   T* const received = vectors + exchange.sent + exchange.kept;
   const auto bytes = [&](const std::vector<int64_t>& elements, const std::vector<int64_t>& counts) {
@@ -223,7 +259,7 @@ Status ShardedEmbedding<T>::Impl::Exchange(Phase phase, WireFormat format, const
                             const std::vector<int64_t>& bytes_of,
                             const std::vector<int64_t>& counts, T* first, uint16_t* first_word,
                             const auto& fn) {
-    pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
+    ForRanks(workers, [&](int64_t begin, int64_t end) {
       T* vector = first + std::accumulate(elements.begin(), elements.begin() + begin, int64_t{0});
       uint16_t* word =
           first_word + std::accumulate(bytes_of.begin(), bytes_of.begin() + begin, int64_t{0}) / 2;
@@ -298,6 +334,7 @@ Status ShardedEmbedding<T>::RouteIds(const SparseBatch& batch, Routing* routing,
       batch, impl_->communicator, threads == RouteThreads::kAll ? impl_->pool : nullptr));
   state->stage = Stage::kRouted;
   state->fetched = false;
+  state->early_removals = kNotEarly;
   return OkStatus();
 }
 
@@ -328,13 +365,53 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
   } else {
     impl_->tables.FindOrForget(route, owned_rows, &state->forgotten);
   }
-  T* rows = state->exchanged_rows.Resize(route.rows().exchange.total());
-  impl_->CopyRowsToSend(state);
-  ELASTOR_RETURN_IF_ERROR(impl_->Exchange(Phase::kRowExchange, impl_->RowFormatOf(*state),
-                                          route.rows(), rows, &state->wire));
-  impl_->PointAtRows(state);
+  // Early rows that may have left since are sent again.
+  const RowPart* const late =
+      state->early_removals == impl_->removals ? &state->early.late() : nullptr;
+  ELASTOR_RETURN_IF_ERROR(impl_->SendRows(Phase::kRowExchange, late, impl_->pool, state,
+                                          &state->exchanged_rows));
+  impl_->PointAtRows(late, state);
+  if (purpose == Purpose::kTrain) {
+    const auto vectors = [](const RowPlaces& places) {
+      const std::vector<int64_t>& sent = places.exchange.send_vectors;
+      return std::accumulate(sent.begin(), sent.end(), int64_t{0});
+    };
+    impl_->sent_rows.all += vectors(route.rows());
+    if (late != nullptr) impl_->sent_rows.early += vectors(state->early.early().places());
+  }
   state->stage = Stage::kLookedUp;
   return OkStatus();
+}
+
+template <typename T>
+bool ShardedEmbedding<T>::MayLookupEarly(int64_t step) const {
+  const auto removes = [&](const auto& keyed) {
+    const int64_t every = impl_->layout.table(keyed.table).rules.evict_every_steps;
+    return every > 0 && step % every == 0;
+  };
+  return impl_->has_early_rows && std::ranges::none_of(impl_->keyed, removes);
+}
+
+template <typename T>
+Status ShardedEmbedding<T>::LookupEarly(const Routing& present, Routing* next) {
+  auto* state = next->state_.get();
+  CHECK(state->stage == Stage::kRouted) << "LookupEarly without RouteIds";
+  CHECK(present.state_->stage == Stage::kLookedUp) << "LookupEarly without the present Lookup";
+  state->purpose = Purpose::kTrain;
+  uint8_t* const marks = state->early.Choose(present.state_->route, state->route);
+  impl_->tables.AwaitRows();
+  impl_->tables.FindMarked(state->route, marks, state->owned_rows.Resize(state->route.owned_size()),
+                           &state->forgotten);
+  ELASTOR_RETURN_IF_ERROR(state->early.Tell(state->route, impl_->communicator));
+  ELASTOR_RETURN_IF_ERROR(impl_->SendRows(Phase::kEarlyRows, &state->early.early(),
+                                          /*workers=*/nullptr, state, &state->early_rows));
+  state->early_removals = impl_->removals;
+  return OkStatus();
+}
+
+template <typename T>
+typename ShardedEmbedding<T>::SentRows ShardedEmbedding<T>::sent_rows() const {
+  return impl_->sent_rows;
 }
 
 template <typename T>
@@ -441,6 +518,7 @@ Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> su
     const bool makes_room = full && rules.evicts_when_full;
     const bool due = rules.evict_every_steps > 0 && step % rules.evict_every_steps == 0;
     if (makes_room || due) {
+      ++impl_->removals;
       ELASTOR_ASSIGN_OR_RETURN(
           keyed.evicted, EvictRows(keyed.table, rules, rules.Now(step, impl_->event_time),
                                    keyed.rows, makes_room, &impl_->tables, impl_->communicator));
@@ -496,6 +574,7 @@ void ShardedEmbedding<T>::RemoveRow(int table, int64_t key) {
 
 template <typename T>
 void ShardedEmbedding<T>::ForgetRows() {
+  ++impl_->removals;
   impl_->tables.ForgetRows();
 }
 

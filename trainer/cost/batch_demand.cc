@@ -4,7 +4,9 @@
 
 #include "configs/proto/experiment.pb.h"
 #include "core/base/random.h"
+#include "embedding/early_rows.h"
 #include "embedding/id_route.h"
+#include "embedding/unique_ids.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/experiment/make_options.h"
@@ -39,13 +41,18 @@ SparseBatch RowsOf(const SparseBatch& whole, const Range& rows, const Range& own
 
 }  // namespace
 
-StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout& layout,
-                                const ShardPlan& plan, int64_t leaves) {
+StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const SparseBatch* before,
+                                const EmbeddingLayout& layout, const ShardPlan& plan,
+                                int64_t leaves) {
   const int ranks = plan.ranks();
+  UniqueIds updated(&layout);
+  const UniqueIds* const present[] = {&updated};
+  if (before != nullptr) ELASTOR_RETURN_IF_ERROR(updated.Build(*before, nullptr));
   JobDemand demand;
   demand.batch.rows = whole.rows;
   demand.listed_keys.assign(ranks, 0);
   demand.sent_rows.assign(ranks, 0);
+  demand.early_rows.assign(ranks, 0);
   demand.summed.assign(ranks, 0);
   for (int r = 0; r < ranks; ++r) {
     const Range rows = LocalPositions(whole.rows, r, ranks, leaves);
@@ -58,6 +65,12 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout&
       demand.sent_rows[owner] += asked.rows.receive[owner];
       demand.summed[owner] += asked.gradients.send[owner];
     }
+    if (before != nullptr) {
+      demand.batch.early.push_back(CountEarlyRows(layout, plan, r, present, route));
+      for (int owner = 0; owner < ranks; ++owner) {
+        demand.early_rows[owner] += demand.batch.early.back().receive[owner];
+      }
+    }
     demand.rows.push_back(rows.size());
     demand.batch.of_rank.push_back(std::move(asked));
   }
@@ -69,23 +82,28 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout&
   return demand;
 }
 
-StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedModel& model,
+StatusOr<BatchPair> FirstBatches(const Experiment& experiment, const ResolvedModel& model,
                                  const Dataset& dataset) {
   BatchSource source(&dataset, MakeRowOrder(experiment),
                      {.batch_rows = experiment.training().batch_size(),
                       .leaves = experiment.parallel().virtual_shards(),
-                      .epochs = 1,
+                      .epochs = 2,
                       .sequences = model.graph.features().sequences});
-  LocalBatch batch;
-  ELASTOR_RETURN_IF_ERROR(source.Next(&batch));
-  return std::move(batch.sparse);
+  BatchPair batches;
+  for (SparseBatch& sparse : batches) {
+    LocalBatch batch;
+    ELASTOR_RETURN_IF_ERROR(source.Next(&batch));
+    sparse = std::move(batch.sparse);
+  }
+  return batches;
 }
 
-SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model) {
+SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model,
+                         uint64_t stream) {
   SparseBatch batch;
   batch.rows = rows;
   batch.fields = static_cast<int64_t>(model.fields.size());
-  const uint64_t key = MakeRandomKey(1, RandomPurpose::kSynthetic, 0);
+  const uint64_t key = MakeRandomKey(1, RandomPurpose::kSynthetic, stream);
   if (!bags.empty()) batch.offsets.push_back(0);
   for (int64_t bag = 0; bag < rows * batch.fields; ++bag) {
     const int64_t field = bag % batch.fields;

@@ -1,6 +1,7 @@
 #ifndef ELASTOR_TRAINER_COST_BATCH_DEMAND_H_
 #define ELASTOR_TRAINER_COST_BATCH_DEMAND_H_
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,20 +26,27 @@ struct JobDemand {
   std::vector<int64_t> listed_keys;  // by owner: keys on the lists of all ranks, its own included
   std::vector<int64_t> owned_keys;   // by owner: different keys
   std::vector<int64_t> sent_rows;    // by owner: elements of rows for other ranks
+  std::vector<int64_t> early_rows;   // by owner: those of them that are early (BatchDemand::early)
   std::vector<int64_t> summed;       // by owner: elements of gradients that it adds
 };
 
 // Counts the demand of the batch `whole`, of all ranks' rows, by the code that routes ids
-// (IdRoute::Count). batch_rows: its rows. User error if an id is outside its table.
-StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout& layout,
-                                const ShardPlan& plan, int64_t leaves);
+// (IdRoute::Count). before: the batch of the step before, if rows are sent early; else null. User
+// error if an id is outside its table.
+StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const SparseBatch* before,
+                                const EmbeddingLayout& layout, const ShardPlan& plan,
+                                int64_t leaves);
 
-// Returns the first training batch of the data set, as one rank reads it.
-StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedModel& model,
+// Two batches.
+using BatchPair = std::array<SparseBatch, 2>;
+// Returns the first training batches of the data set, as one rank reads them. The second one is of
+// the next epoch if there is but one.
+StatusOr<BatchPair> FirstBatches(const Experiment& experiment, const ResolvedModel& model,
                                  const Dataset& dataset);
-// Returns a batch of ids that lie uniformly among those of their tables, from a fixed seed. bags:
-// ids of a row by field; empty: one each.
-SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model);
+// Returns a batch of ids that lie uniformly among those of their tables, from a fixed seed for each
+// stream. bags: ids of a row by field; empty: one each.
+SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model,
+                         uint64_t stream = 0);
 
 }  // namespace elastor
 

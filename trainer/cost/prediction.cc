@@ -11,6 +11,7 @@
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/process/build_info.h"
 #include "core/report/chart.h"
+#include "embedding/early_rows.h"
 #include "trainer/cost/step_program.h"
 #include "trainer/experiment/make_options.h"
 
@@ -76,20 +77,21 @@ Predictor::Predictor(const Experiment* experiment, const Machine* machine,
       work_(machine, product_rate_.ok() ? *product_rate_ : 1, &graph_,
             PrecisionOf(experiment->training())) {}
 
-StatusOr<const SparseBatch*> Predictor::BatchOf(int64_t rows) {
-  if (batch_ != nullptr && batch_rows_ == rows) return batch_.get();
+StatusOr<const BatchPair*> Predictor::BatchesOf(int64_t rows) {
+  if (batches_ != nullptr && batch_rows_ == rows) return batches_.get();
   if (dataset_ == nullptr) {
-    const auto& bags = experiment_->data().shape().bags_of_fields();
-    batch_ = std::make_unique<SparseBatch>(
-        UniformBatch(rows, {bags.data(), static_cast<size_t>(bags.size())}, *model_));
+    const auto& fields = experiment_->data().shape().bags_of_fields();
+    const std::span bags(fields.data(), static_cast<size_t>(fields.size()));
+    batches_ = std::make_unique<BatchPair>(BatchPair{
+        UniformBatch(rows, bags, *model_, 0), UniformBatch(rows, bags, *model_, 1)});
   } else {
     Experiment sized = *experiment_;
     sized.mutable_training()->set_batch_size(static_cast<int32_t>(rows));
-    ELASTOR_ASSIGN_OR_RETURN(SparseBatch batch, FirstBatch(sized, *model_, *dataset_));
-    batch_ = std::make_unique<SparseBatch>(std::move(batch));
+    ELASTOR_ASSIGN_OR_RETURN(BatchPair batches, FirstBatches(sized, *model_, *dataset_));
+    batches_ = std::make_unique<BatchPair>(std::move(batches));
   }
   batch_rows_ = rows;
-  return batch_.get();
+  return batches_.get();
 }
 
 StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t batch_rows) {
@@ -126,10 +128,17 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                             " ranks need ", (ranks - 1) / ranks_per_host + 1,
                             " hosts: expected it, or fewer ranks, or --ranks_per_host"));
   }
-  ELASTOR_ASSIGN_OR_RETURN(const SparseBatch* const batch, BatchOf(batch_rows));
+  ELASTOR_ASSIGN_OR_RETURN(const BatchPair* const batches, BatchesOf(batch_rows));
+  const SparseBatch& batch = batches->front();
   const EmbeddingLayout layout(model_->tables, model_->fields);
   const int64_t leaves = experiment_->parallel().virtual_shards();
-  ELASTOR_ASSIGN_OR_RETURN(const JobDemand demand, CountDemand(*batch, layout, plan, leaves));
+  const ParallelConfig& parallel = experiment_->parallel();
+  const bool early = parallel.overlap() && parallel.first_ids_first() &&
+                     HasEarlyRows(plan, static_cast<int>(layout.tables()),
+                                  MakeSparseOptimizer(experiment_->optimizer()).rule.kind);
+  ELASTOR_ASSIGN_OR_RETURN(
+      const JobDemand demand,
+      CountDemand(batch, early ? &batches->back() : nullptr, layout, plan, leaves));
   StepModel step;
   step.work = &work_;
   step.graph = &graph_;
@@ -158,7 +167,7 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
   Prediction prediction;
   prediction.ranks = ranks;
   prediction.ranks_per_host = ranks_per_host;
-  prediction.batch_rows = batch->rows;
+  prediction.batch_rows = batch.rows;
   const std::vector<double>& marks = result.marks[0];
   const auto at = [&](int mark) { return marks[MarkOf(kSteps - 1, mark)]; };
   prediction.step_seconds = at(kEndMark) - at(0);

@@ -81,7 +81,8 @@ class Predictor {
   std::vector<std::string> Warnings() const;
 
  private:
-  StatusOr<const SparseBatch*> BatchOf(int64_t rows);
+  // A batch that is predicted, and the one of the step before.
+  StatusOr<const BatchPair*> BatchesOf(int64_t rows);
 
   const Experiment* experiment_;
   const Machine* machine_;
@@ -91,7 +92,7 @@ class Predictor {
   const Graph graph_;  // as the executor runs it
   const StatusOr<double> product_rate_;
   const WorkTimes work_;
-  std::unique_ptr<SparseBatch> batch_;  // of the last size
+  std::unique_ptr<BatchPair> batches_;  // of the last size
   int64_t batch_rows_ = 0;
   // The last search, of a batch of so many rows.
   std::optional<PlanSearch> searched_;

@@ -122,6 +122,8 @@ struct CommunicationRecord {
   double rank0_seconds = 0;  // time inside the calls on rank 0, waiting included
   int64_t all_messages = 0;  // messages and bytes that all ranks sent to other ranks
   int64_t all_bytes = 0;
+  // Of early rows: their share of the rows that travel in steps.
+  std::optional<double> rows_share = std::nullopt;
 };
 inline constexpr RecordField<CommunicationRecord> kCommunicationFields[] = {
     {.name = "phase", .value = &CommunicationRecord::phase},
@@ -132,6 +134,9 @@ inline constexpr RecordField<CommunicationRecord> kCommunicationFields[] = {
     {.name = "rank0_seconds", .value = &CommunicationRecord::rank0_seconds},
     {.name = "all_messages_sent", .value = &CommunicationRecord::all_messages},
     {.name = "all_bytes_sent", .value = &CommunicationRecord::all_bytes},
+    {.name = "rows_share",
+     .value = &CommunicationRecord::rows_share,
+     .if_empty = IfEmpty::kLeftOut},
 };
 
 struct Summary {

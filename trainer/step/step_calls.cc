@@ -29,11 +29,26 @@ class Calls {
          {kWeightWords * sizeof(int64_t)}});
   }
 
-  void Lookup(const BatchDemand& batch) {
+  // Which rows are early, a bit each, and these rows.
+  void LookupEarly(const BatchDemand& batch) {
+    if (batch.early.empty()) return;
+    std::vector<int64_t> bits, bytes;
+    for (int r = 0; r < shape_.ranks; ++r) {
+      const int64_t words = (batch.of_rank[r].rows.receive_vectors[rank_] + 63) / 64;
+      bits.push_back(words * static_cast<int64_t>(sizeof(int64_t)));
+      bytes.push_back(RowBytes(batch.early[r]));
+    }
+    for (auto* const send : {&bits, &bytes}) {
+      Add({StepPart::kCompute, true, Phase::kEarlyRows, CallKind::kAllToAllV, -1,
+           std::move(*send)});
+    }
+  }
+
+  // early: whether LookupEarly sent some of the rows.
+  void Lookup(const BatchDemand& batch, bool early) {
     std::vector<int64_t> bytes;
-    for (const RouteDemand& requester : batch.of_rank) {
-      bytes.push_back(WireBytes(shape_.wire.rows, requester.rows.receive[rank_],
-                                requester.rows.receive_vectors[rank_], shape_.element_bytes));
+    for (int r = 0; r < shape_.ranks; ++r) {
+      bytes.push_back(RowBytes(batch.of_rank[r].rows) - (early ? RowBytes(batch.early[r]) : 0));
     }
     Add({StepPart::kLookup, false, Phase::kRowExchange, CallKind::kAllToAllV, -1,
          std::move(bytes)});
@@ -95,6 +110,11 @@ class Calls {
   std::vector<StepCall> Take() && { return std::move(calls_); }
 
  private:
+  // Returns the bytes of the rows that this rank sends to a requester.
+  int64_t RowBytes(const VectorExchange& requested) const {
+    return WireBytes(shape_.wire.rows, requested.receive[rank_], requested.receive_vectors[rank_],
+                     shape_.element_bytes);
+  }
   // A block to the rank itself does not travel.
   void Add(StepCall call) {
     if (call.kind != CallKind::kAllReduceSum) call.send[rank_] = 0;
@@ -136,9 +156,12 @@ std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& bat
                                   const BatchDemand* next, bool routed, int rank) {
   Calls calls(shape, rank);
   if (!routed) calls.RouteIds(batch, StepPart::kRouteIds, /*beside=*/false);
-  calls.Lookup(batch);
+  calls.Lookup(batch, /*early=*/routed && !batch.early.empty());
   calls.BatchLosses();
-  if (shape.overlap && next != nullptr) calls.RouteIds(*next, StepPart::kCompute, /*beside=*/true);
+  if (shape.overlap && next != nullptr) {
+    calls.RouteIds(*next, StepPart::kCompute, /*beside=*/true);
+    calls.LookupEarly(*next);
+  }
   calls.ReduceBuckets(batch);
   calls.RouteGradients(batch);
   calls.Scalars();

@@ -18,6 +18,7 @@
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
+#include "embedding/early_rows.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/id_route.h"
 #include "trainer/checkpoint/state_digest.h"
@@ -152,6 +153,7 @@ TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread)
   options.clip_norm = training.clip_norm;
   options.embedding_l2 = training.l2;
   options.overlap = spread.overlap;
+  options.first_ids_first = spread.first_ids_first;
   options.dense.rule = SparseOptions(training.dense, 0).rule;
   options.dense.dense_l2 = training.l2;
   options.dense.decoupled_decay = training.decoupled_decay;
@@ -248,7 +250,8 @@ class Rank {
         begin += rows;
       }
     }
-    for (size_t i = 0; i < batches.size() && error_.empty(); ++i) {
+    const size_t steps = std::min(batches.size(), training_.stop_after);
+    for (size_t i = 0; i < steps && error_.empty(); ++i) {
       const LocalBatch* const next = i + 1 < batches.size() ? &batches[i + 1] : nullptr;
       const int64_t requests =
           training_.requests ? training_.requests(communicator_->rank(), i) : 0;
@@ -358,7 +361,8 @@ Outcome Run(const TinyTraining& training, const Spread& spread) {
 std::string ToString(const Spread& spread) {
   static constexpr const char* kPlans[] = {"row-wise", "table-wise", "replicated", "auto"};
   return std::to_string(spread.ranks) + " ranks, " + std::to_string(spread.threads) + " threads, " +
-         kPlans[static_cast<int>(spread.plan)] + (spread.overlap ? ", overlapped" : "");
+         kPlans[static_cast<int>(spread.plan)] + (spread.overlap ? ", overlapped" : "") +
+         (spread.first_ids_first ? ", first ids first" : "");
 }
 
 std::string ToString(const TinyCall& call) {
@@ -382,18 +386,27 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                            .batch_losses = training.task.batch_losses(),
                            .scalar_words = ScalarWords(options.tables),
                            .wire = options.wire};
+  const bool early = spread.overlap && spread.first_ids_first &&
+                     HasEarlyRows(plan, static_cast<int>(layout.tables()), training.sparse);
   std::vector<BatchDemand> demands;
+  std::vector<std::unique_ptr<IdRoute>> routes, before;  // by rank
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     int64_t begin = 0;
     for (const int64_t rows : training.batch_rows) {
       BatchDemand& demand = demands.emplace_back();
       demand.rows = rows;
+      before = std::exchange(routes, {});
+      std::vector<const UniqueIds*> present;
+      for (const auto& route : before) present.push_back(&route->ids());
       for (int r = 0; r < spread.ranks; ++r) {
-        IdRoute route(&layout, &plan, r, training.leaves, /*changes_gradients=*/true);
+        IdRoute& route = *routes.emplace_back(std::make_unique<IdRoute>(
+            &layout, &plan, r, training.leaves, /*changes_gradients=*/true));
         const LocalBatch batch = MakeBatch(begin, rows, r, spread.ranks, training);
         StatusOr<RouteDemand> counted = route.Count(batch.sparse, /*pool=*/nullptr);
         CHECK(counted.ok());
         demand.of_rank.push_back(std::move(counted).value());
+        if (!early || before.empty()) continue;
+        demand.early.push_back(CountEarlyRows(layout, plan, r, present, route));
       }
       begin += rows;
     }
@@ -525,7 +538,9 @@ double DecayDeviation(const Spread& spread) {
 Outcome Train(const TinyTraining& training, const Spread& spread) {
   const Outcome outcome = Run(training, spread);
   EXPECT_EQ(outcome.error, "") << ToString(spread);
-  EXPECT_EQ(outcome.steps.size(), kEpochs * training.batch_rows.size()) << ToString(spread);
+  EXPECT_EQ(outcome.steps.size(),
+            std::min(kEpochs * training.batch_rows.size(), training.stop_after))
+      << ToString(spread);
   return outcome;
 }
 
