@@ -82,14 +82,15 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const SparseBatch* bef
   return demand;
 }
 
-StatusOr<BatchPair> FirstBatches(const Experiment& experiment, const ResolvedModel& model,
-                                 const Dataset& dataset) {
+StatusOr<std::vector<SparseBatch>> FirstBatches(const Experiment& experiment,
+                                                const ResolvedModel& model, const Dataset& dataset,
+                                                int count) {
   BatchSource source(&dataset, MakeRowOrder(experiment),
                      {.batch_rows = experiment.training().batch_size(),
                       .leaves = experiment.parallel().virtual_shards(),
-                      .epochs = 2,
+                      .epochs = count,
                       .sequences = model.graph.features().sequences});
-  BatchPair batches;
+  std::vector<SparseBatch> batches(count);
   for (SparseBatch& sparse : batches) {
     LocalBatch batch;
     ELASTOR_RETURN_IF_ERROR(source.Next(&batch));

@@ -1,7 +1,6 @@
 #ifndef ELASTOR_TRAINER_COST_BATCH_DEMAND_H_
 #define ELASTOR_TRAINER_COST_BATCH_DEMAND_H_
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -37,12 +36,11 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const SparseBatch* bef
                                 const EmbeddingLayout& layout, const ShardPlan& plan,
                                 int64_t leaves);
 
-// Two batches.
-using BatchPair = std::array<SparseBatch, 2>;
-// Returns the first training batches of the data set, as one rank reads them. The second one is of
-// the next epoch if there is but one.
-StatusOr<BatchPair> FirstBatches(const Experiment& experiment, const ResolvedModel& model,
-                                 const Dataset& dataset);
+// Returns the first `count` training batches of the data set, as one rank reads them, epoch after
+// epoch.
+StatusOr<std::vector<SparseBatch>> FirstBatches(const Experiment& experiment,
+                                                const ResolvedModel& model, const Dataset& dataset,
+                                                int count);
 // Returns a batch of ids that lie uniformly among those of their tables, from a fixed seed for each
 // stream. bags: ids of a row by field; empty: one each.
 SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model,

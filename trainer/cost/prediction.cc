@@ -77,21 +77,23 @@ Predictor::Predictor(const Experiment* experiment, const Machine* machine,
       work_(machine, product_rate_.ok() ? *product_rate_ : 1, &graph_,
             PrecisionOf(experiment->training())) {}
 
-StatusOr<const BatchPair*> Predictor::BatchesOf(int64_t rows) {
-  if (batches_ != nullptr && batch_rows_ == rows) return batches_.get();
+StatusOr<std::span<const SparseBatch>> Predictor::BatchesOf(int64_t rows) {
+  if (!batches_.empty() && batch_rows_ == rows) return std::span<const SparseBatch>(batches_);
+  const int count = experiment_->parallel().first_ids_first() ? 2 : 1;
+  batches_.clear();
   if (dataset_ == nullptr) {
-    const auto& fields = experiment_->data().shape().bags_of_fields();
-    const std::span bags(fields.data(), static_cast<size_t>(fields.size()));
-    batches_ = std::make_unique<BatchPair>(BatchPair{
-        UniformBatch(rows, bags, *model_, 0), UniformBatch(rows, bags, *model_, 1)});
+    const auto& bags = experiment_->data().shape().bags_of_fields();
+    for (int i = 0; i < count; ++i) {
+      batches_.push_back(
+          UniformBatch(rows, {bags.data(), static_cast<size_t>(bags.size())}, *model_, i));
+    }
   } else {
     Experiment sized = *experiment_;
     sized.mutable_training()->set_batch_size(static_cast<int32_t>(rows));
-    ELASTOR_ASSIGN_OR_RETURN(BatchPair batches, FirstBatches(sized, *model_, *dataset_));
-    batches_ = std::make_unique<BatchPair>(std::move(batches));
+    ELASTOR_ASSIGN_OR_RETURN(batches_, FirstBatches(sized, *model_, *dataset_, count));
   }
   batch_rows_ = rows;
-  return batches_.get();
+  return std::span<const SparseBatch>(batches_);
 }
 
 StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t batch_rows) {
@@ -128,8 +130,8 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                             " ranks need ", (ranks - 1) / ranks_per_host + 1,
                             " hosts: expected it, or fewer ranks, or --ranks_per_host"));
   }
-  ELASTOR_ASSIGN_OR_RETURN(const BatchPair* const batches, BatchesOf(batch_rows));
-  const SparseBatch& batch = batches->front();
+  ELASTOR_ASSIGN_OR_RETURN(const std::span<const SparseBatch> batches, BatchesOf(batch_rows));
+  const SparseBatch& batch = batches.front();
   const EmbeddingLayout layout(model_->tables, model_->fields);
   const int64_t leaves = experiment_->parallel().virtual_shards();
   const ParallelConfig& parallel = experiment_->parallel();
@@ -138,7 +140,7 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                                   MakeSparseOptimizer(experiment_->optimizer()).rule.kind);
   ELASTOR_ASSIGN_OR_RETURN(
       const JobDemand demand,
-      CountDemand(batch, early ? &batches->back() : nullptr, layout, plan, leaves));
+      CountDemand(batch, early ? &batches.back() : nullptr, layout, plan, leaves));
   StepModel step;
   step.work = &work_;
   step.graph = &graph_;
