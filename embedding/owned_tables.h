@@ -61,8 +61,8 @@ class OwnedTables final : public TouchedRows<T> {
   void FindOrCreate(const IdRoute& route, T** rows);
   // Does the same, but makes missing rows in *forgotten and leaves the tables unchanged.
   void FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>* forgotten) const;
-  // Does the same for the owned keys that are marked, by the calling thread alone; other rows[j] are
-  // not set. Takes the marks of keys that have no row and may get none (admission).
+  // Does the same for the owned keys that are marked, by the calling thread alone; other rows[j]
+  // are not set. Takes the marks of keys that have no row and may get none (admission).
   void FindMarked(const IdRoute& route, uint8_t* marks, T** rows, GrowBuffer<T>* forgotten) const;
 
   // Folds the nodes of each owned key along the leaf tree in place, adds l2 * w, and adds the

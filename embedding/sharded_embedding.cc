@@ -44,14 +44,14 @@ struct ShardedEmbedding<T>::Routing::State {
   IdRoute route;
   EarlyRows early;
   int64_t early_removals = kNotEarly;  // Impl::removals when early rows were sent
-  GrowBuffer<T*> owned_rows;         // by owned key
-  GrowBuffer<T> forgotten;           // rows made for an evaluation, or for early rows, only
-  GrowBuffer<T> rounded_rows;        // copies of own rows, with a wire format
-  GrowBuffer<uint16_t> wire;         // vectors on their way in a wire format: sent, received
-  GrowBuffer<T> exchanged_rows;      // RowPlaces::exchange
-  GrowBuffer<T> early_rows;          // likewise, of the early part
-  GrowBuffer<const T*> rows_of_ids;  // by unique id
-  GrowBuffer<T> gradients;           // GradientPlaces::exchange, then those of bags: [row][feature]
+  GrowBuffer<T*> owned_rows;           // by owned key
+  GrowBuffer<T> forgotten;             // rows made for an evaluation, or for early rows, only
+  GrowBuffer<T> rounded_rows;          // copies of own rows, with a wire format
+  GrowBuffer<uint16_t> wire;           // vectors on their way in a wire format: sent, received
+  GrowBuffer<T> exchanged_rows;        // RowPlaces::exchange
+  GrowBuffer<T> early_rows;            // likewise, of the early part
+  GrowBuffer<const T*> rows_of_ids;    // by unique id
+  GrowBuffer<T> gradients;  // GradientPlaces::exchange, then those of bags: [row][feature]
 
   GrowBuffer<double> squares;  // of gradients, by owned key; with row-wise Adagrad
 
@@ -368,8 +368,8 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
   // Early rows that may have left since are sent again.
   const RowPart* const late =
       state->early_removals == impl_->removals ? &state->early.late() : nullptr;
-  ELASTOR_RETURN_IF_ERROR(impl_->SendRows(Phase::kRowExchange, late, impl_->pool, state,
-                                          &state->exchanged_rows));
+  ELASTOR_RETURN_IF_ERROR(
+      impl_->SendRows(Phase::kRowExchange, late, impl_->pool, state, &state->exchanged_rows));
   impl_->PointAtRows(late, state);
   if (purpose == Purpose::kTrain) {
     const auto vectors = [](const RowPlaces& places) {

@@ -1057,7 +1057,7 @@ TEST(RowRulesTest, DecayedCountsAreSumsOfWeights) {
 // Rows behind a tier: what 24 batches of few rows of large tables leave, and the most that was in
 // memory.
 struct TierOutcome {
-  Digest digest;  // of pooled rows, the state, and rows by partitions
+  Digest digest;      // of pooled rows, the state, and rows by partitions
   int64_t early = 0;  // rows that were sent early
   int64_t most_resident = 0;
   int64_t least_files = std::numeric_limits<int64_t>::max();  // of the ranks, in bytes

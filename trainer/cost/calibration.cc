@@ -377,9 +377,8 @@ class RealSteps {
       index.Reset(unique.size(), list.data());
       index.Number({unique.keys(), static_cast<size_t>(unique.size())}, numbers.data());
     });
-    ELASTOR_ASSIGN_OR_RETURN(measured.demand,
-                             CountDemand(batch, /*before=*/nullptr, layout, plan_,
-                                         experiment_.parallel().virtual_shards()));
+    ELASTOR_ASSIGN_OR_RETURN(measured.demand, CountDemand(batch, /*before=*/nullptr, layout, plan_,
+                                                          experiment_.parallel().virtual_shards()));
     return measured;
   }
 

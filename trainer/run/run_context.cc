@@ -86,15 +86,16 @@ StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& co
     }
   }
   const ShardedEmbedding<float>* const embedding = backend.host_embedding();
-  const auto rows = embedding == nullptr ? ShardedEmbedding<float>::SentRows{} : embedding->sent_rows();
+  const auto rows =
+      embedding == nullptr ? ShardedEmbedding<float>::SentRows{} : embedding->sent_rows();
   sent.insert(sent.end(), {rows.early, rows.all});
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, sent));
   for (size_t i = 0; i < records.size(); ++i) {
     records[i].all_messages = sent[2 * i];
     records[i].all_bytes = sent[2 * i + 1];
     if (records[i].phase != PhaseName(Phase::kEarlyRows)) continue;
-    records[i].rows_share =
-        static_cast<double>(sent.end()[-2]) / static_cast<double>(std::max<int64_t>(1, sent.back()));
+    records[i].rows_share = static_cast<double>(sent.end()[-2]) /
+                            static_cast<double>(std::max<int64_t>(1, sent.back()));
   }
   std::erase_if(records, [](const CommunicationRecord& record) { return record.calls == 0; });
   return records;

@@ -25,8 +25,8 @@ constexpr WireFormat kWires[] = {WireFormat::kFloat32, WireFormat::kFloat16, Wir
 class TrainStepTest : public testing::TestWithParam<TinyCase> {};
 
 // The law of the project. A case has half of the pairs of ranks and plans. Threads and overlap take
-// turns, so that among all cases every pair of values of ranks, threads, overlap and plan occurs. Of
-// the overlapped spreads half send first ids first.
+// turns, so that among all cases every pair of values of ranks, threads, overlap and plan occurs.
+// Of the overlapped spreads half send first ids first.
 TEST_P(TrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
   const TinyTraining& training = GetParam().training;
   const Outcome expected = Train(training, Spread{});
@@ -242,8 +242,7 @@ TEST(TrainStepFirstIdsTest, NoTraceAtAnyStep) {
     training.keyed = keyed;
     for (training.stop_after = 2; training.stop_after <= 6; ++training.stop_after) {
       const Outcome expected = Train(training, {.ranks = 3, .threads = 2});
-      const Spread spread = {
-          .ranks = 3, .threads = 2, .overlap = true, .first_ids_first = true};
+      const Spread spread = {.ranks = 3, .threads = 2, .overlap = true, .first_ids_first = true};
       EXPECT_EQ(Differences(expected, Train(training, spread)), "") << training.stop_after;
     }
   }
