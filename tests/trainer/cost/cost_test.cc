@@ -242,9 +242,10 @@ TEST_F(PredictionTest, EarlyRowsAreTheSameBytes) {
   parallel->set_first_ids_first(true);
   const StatusOr<Prediction> with = Predict(machine, 4, 2048);
   ASSERT_TRUE(without.ok() && with.ok());
-  EXPECT_EQ(with->all_sent.messages, without->all_sent.messages + 2 * 4 * 3);
+  // Ids are drawn from so many that few occur twice: no row may be left for a later message.
+  EXPECT_GT(with->all_sent.messages, without->all_sent.messages + 4 * 3);
+  EXPECT_LE(with->all_sent.messages, without->all_sent.messages + 2 * 4 * 3);
   const int64_t bits = 8 * (with->all_sent.bytes - without->all_sent.bytes);
-  // Ids are drawn from so many that few occur twice.
   EXPECT_NEAR(static_cast<double>(bits), 2048 * 3 * 0.75, 4 * 3 * 64 + 100);
   EXPECT_EQ(bits % 64, 0);
   EXPECT_GT(with->hidden_seconds, without->hidden_seconds);
