@@ -45,7 +45,8 @@ class RankWriter {
       Calls(Phase::kScalars, StepPart::kRouteIds);
     }
     Enter(StepPart::kLookup);
-    Work(StepPart::kLookup, work_.FindRows(owned()) + work_.CopyRows(sent_rows()), true);
+    Work(StepPart::kLookup, work_.FindRows(owned()) + work_.CopyRows(sent_rows() - early_rows()),
+         true);
     Calls(Phase::kRowExchange);
 
     Enter(StepPart::kCompute);
@@ -89,6 +90,7 @@ class RankWriter {
   }
   double owned() const { return static_cast<double>(demand_.owned_keys[rank_]); }
   double sent_rows() const { return static_cast<double>(demand_.sent_rows[rank_]); }
+  double early_rows() const { return static_cast<double>(demand_.early_rows[rank_]); }
   double parameters() const { return static_cast<double>(model_.graph->parameters().flat_size()); }
   double own_parameters() const {
     int64_t elements = 0;
@@ -240,6 +242,7 @@ class RankWriter {
       BesideCalls(Phase::kIdExchange);
       Add(StepPart::kCompute, work_.OwnedKeys(listed()), 1, thread);
       BesideCalls(Phase::kScalars);
+      if (!demand_.batch.routes.early.empty()) LookupEarly(thread);
       for (const int bucket : ReduceOrder(buckets_, true)) {
         Wait(thread, bucket, model_.threads);
         ReduceBucket(StepPart::kCompute, bucket, thread);
@@ -248,6 +251,15 @@ class RankWriter {
     }
     main().tasks.push_back({.kind = SimTask::kMark, .index = MarkOf(step_, kComputedMark)});
     if (others > 0) Wait(&main(), done, others);
+  }
+
+  // The keys of two batches are compared, then the early ones found.
+  void LookupEarly(SimThread* thread) {
+    const double found = early_rows() / static_cast<double>(std::max<int64_t>(1, model_.width));
+    Add(StepPart::kCompute,
+        work_.OwnedKeys(2 * owned()) + work_.FindRows(found) + work_.CopyRows(early_rows()), 1,
+        thread);
+    BesideCalls(Phase::kEarlyRows);
   }
 
   void SumBatchLosses() {

@@ -27,7 +27,7 @@ namespace elastor {
 // exchange comes from the function that the exchange itself uses. Whoever predicts a step attaches
 // durations to it (trainer/cost). train_step_test holds it to the calls that steps make. A pass
 // that removes rows of keyed tables (embedding/row_pass.h) makes further calls, which are not
-// declared: how many depends on the scores.
+// declared: how many depends on the scores. Rows that were early are sent again behind it.
 
 // The parts, in order. Each is named as its activity: "route_ids".
 enum class StepPart {
@@ -132,8 +132,9 @@ struct StepCall {
   }
 };
 
-// Returns the calls of rank `rank`, in order. next: the batch whose ids are routed beside the
-// computation; null: none. routed: whether the batch's ids were, in the step before.
+// Returns the calls of rank `rank`, in order. next: the batch whose ids are routed, and whose early
+// rows are sent, beside the computation; null: none. routed: whether the batch's were, in the step
+// before.
 std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& batch,
                                   const BatchDemand* next, bool routed, int rank);
 
