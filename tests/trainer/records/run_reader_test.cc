@@ -139,7 +139,7 @@ TEST(RecordJsonTest, ASummaryReadsBack) {
   written.numeric_hash = "0123456789abcdef";
   written.spectrum = {{.stage = "tokens", .stable = {.mean = 1.25}, .entropy = {.mean = 2.5}}};
   written.communication = {{"row_exchange", "training", 3, 6, 100, 0.5, 18, 300},
-                           {"early_rows", "training", 6, 6, 100, 0.5, 18, 300, 0.75}};
+                           {"early_rows", "training", 6, 6, 100, 0.5, 18, 300, 12, 200, 0.75}};
   const std::string text = ToJson(written);
   const StatusOr<Summary> summary = ParseSummary(text);
   ASSERT_TRUE(summary.ok()) << summary.status().message();

@@ -212,7 +212,7 @@ Summary MakeSummary() {
   summary.spectrum = {{.stage = "tokens", .stable = {.mean = 1.25}, .entropy = {.mean = 2.5}},
                       {.stage = "block1.ffn", .stable = {.mean = 10}, .entropy = {.mean = 11}}};
   summary.communication = {{"row_exchange", "training", 3, 6, 100, 0.5, 18, 300},
-                           {"early_rows", "training", 6, 6, 100, 0.5, 18, 300, 0.75}};
+                           {"early_rows", "training", 6, 6, 100, 0.5, 18, 300, 12, 200, 0.75}};
   return summary;
 }
 
