@@ -12,6 +12,8 @@ const char* PhaseName(Phase phase) {
       return "id_exchange";
     case Phase::kRowExchange:
       return "row_exchange";
+    case Phase::kEarlyRows:
+      return "early_rows";
     case Phase::kGradientExchange:
       return "gradient_exchange";
     case Phase::kDenseReduce:

@@ -11,6 +11,7 @@ enum class Phase {
   kSetup,
   kIdExchange,        // unique ids to their owners
   kRowExchange,       // rows from their owners to the ranks that asked for them
+  kEarlyRows,         // those that travel in the step before, and which these are
   kGradientExchange,  // embedding gradients to their owners
   kDenseReduce,       // dense gradients to slice owners
   kDenseGather,       // new dense weights to everybody

@@ -1,7 +1,6 @@
 #include "collective/dense_reduce.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -49,32 +48,6 @@ void SliceExchange::Size(const Range& bucket, const BatchNodes& nodes, int rank,
   receive.clear();
   for (int r = 0; r < ranks; ++r) receive.push_back(nodes.OfRank(r) * send[rank]);
   for (int64_t& bytes : send) bytes *= nodes.OfRank(rank);
-}
-
-bool Halves(int ranks, int64_t leaves) {
-  return ranks >= kLeastHalvingRanks && std::has_single_bit(static_cast<unsigned>(ranks)) &&
-         leaves % ranks == 0 && std::has_single_bit(static_cast<uint64_t>(leaves / ranks));
-}
-
-HalvedBucket::HalvedBucket(const Range& bucket, int rank, int ranks) {
-  // The place of a slice in the pack is its number with the bits reversed, so that each round's
-  // halves lie together.
-  std::vector<int64_t> begin = {0};
-  for (int place = 0; place < ranks; ++place) {
-    int number = 0;
-    for (int bit = 1; bit < ranks; bit *= 2) number = 2 * number + ((place & bit) != 0 ? 1 : 0);
-    slices.push_back(SliceOfRank(bucket, number, ranks));
-    begin.push_back(begin.back() + slices.back().size());
-  }
-  Range places = {0, ranks};
-  for (int bit = 1; bit < ranks; bit *= 2) {
-    const int64_t middle = (places.begin + places.end) / 2;
-    const Range low = {begin[places.begin], begin[middle]};
-    const Range high = {begin[middle], begin[places.end]};
-    const bool keeps_high = (rank & bit) != 0;
-    rounds.push_back({rank ^ bit, keeps_high ? low : high, keeps_high ? high : low});
-    (keeps_high ? places.begin : places.end) = middle;
-  }
 }
 
 HostNodes::HostNodes(const RankHosts& hosts, const BatchNodes& nodes, int ranks,
@@ -174,7 +147,6 @@ Status DenseReducer<T>::Reduce(const Range& bucket, int64_t batch_rows,
   for (size_t i = 0; i < nodes.size(); ++i) {
     CHECK_EQ(nodes[i].leaf, nodes_.leaves[nodes_.begin[rank] + i]);
   }
-  if (Halves(ranks, leaves_, nodes_)) return ReduceByHalving(bucket, nodes[0].data, slice);
   if (hosts_ != nullptr) return ReduceByHost(bucket, nodes, slice);
   const int64_t length = SliceOfRank(bucket, rank, ranks).size();
   received_nodes_.clear();
@@ -196,63 +168,9 @@ Status DenseReducer<T>::Reduce(const Range& bucket, int64_t batch_rows,
 }
 
 template <typename T>
-Status DenseReducer<T>::Exchange(Phase phase, int partner, const Range& sent, int64_t received,
-                                 T* receive) {
-  slice_bytes_.assign(communicator_->size(), 0);
-  round_bytes_.assign(communicator_->size(), 0);
-  slice_bytes_[partner] = sent.size() * static_cast<int64_t>(sizeof(T));
-  round_bytes_[partner] = received * static_cast<int64_t>(sizeof(T));
-  return communicator_->AllToAllV(phase, send_.data() + sent.begin, slice_bytes_, receive,
-                                  round_bytes_);
-}
-
-template <typename T>
-Status DenseReducer<T>::ReduceByHalving(const Range& bucket, const T* node, T* slice) {
-  const HalvedBucket halves(bucket, communicator_->rank(), communicator_->size());
-  const auto elements = static_cast<size_t>(bucket.size());
-  if (send_.size() < elements) send_.resize(elements);
-  if (receive_.size() < elements) receive_.resize(elements);
-  T* next = send_.data();
-  for (const Range& part : halves.slices) {
-    const T* const begin = node + (part.begin - bucket.begin);
-    next = std::copy(begin, begin + part.size(), next);
-  }
-  for (const HalvedBucket::Round& round : halves.rounds) {
-    ELASTOR_RETURN_IF_ERROR(Exchange(Phase::kDenseReduce, round.partner, round.sent,
-                                     round.kept.size(), receive_.data()));
-    T* const sum = send_.data() + round.kept.begin;
-    for (int64_t i = 0; i < round.kept.size(); ++i) sum[i] += receive_[i];
-  }
-  const Range own = halves.rounds.back().kept;
-  std::copy(send_.data() + own.begin, send_.data() + own.end, slice);
-  return OkStatus();
-}
-
-template <typename T>
-Status DenseReducer<T>::GatherByDoubling(const Range& bucket, T* weights) {
-  const HalvedBucket halves(bucket, communicator_->rank(), communicator_->size());
-  const auto elements = static_cast<size_t>(bucket.size());
-  if (send_.size() < elements) send_.resize(elements);
-  const Range own = SliceOfRank(bucket, communicator_->rank(), communicator_->size());
-  std::copy(weights + own.begin, weights + own.end, send_.data() + halves.rounds.back().kept.begin);
-  for (size_t i = halves.rounds.size(); i-- > 0;) {
-    const HalvedBucket::Round& round = halves.rounds[i];
-    ELASTOR_RETURN_IF_ERROR(Exchange(Phase::kDenseGather, round.partner, round.kept,
-                                     round.sent.size(), send_.data() + round.sent.begin));
-  }
-  const T* next = send_.data();
-  for (const Range& part : halves.slices) {
-    std::copy(next, next + part.size(), weights + part.begin);
-    next += part.size();
-  }
-  return OkStatus();
-}
-
-template <typename T>
 Status DenseReducer<T>::Gather(const Range& bucket, T* weights) {
-  const int ranks = communicator_->size();
-  if (Halves(ranks, leaves_)) return GatherByDoubling(bucket, weights);
   if (hosts_ != nullptr) return GatherByHost(bucket, weights);
+  const int ranks = communicator_->size();
   SizeSlices(bucket, ranks, sizeof(T), &slice_bytes_);
   const Range slice = SliceOfRank(bucket, communicator_->rank(), ranks);
   return communicator_->AllGatherV(Phase::kDenseGather, weights + slice.begin,

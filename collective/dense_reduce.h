@@ -40,33 +40,6 @@ struct SliceExchange {
   void Size(const Range& bucket, const BatchNodes& nodes, int rank, int64_t element_bytes);
 };
 
-// From so many ranks on a bucket is halved. On fewer, the copies within a host cost more than the
-// messages between hosts that they save (docs/inside/design_scale.md).
-inline constexpr int kLeastHalvingRanks = 128;
-// Whether N ranks halve a bucket: they are a power of two, and each is left with one canonical
-// node, of V / N leaves. A batch must have rows for every rank besides, else it travels directly.
-bool Halves(int ranks, int64_t leaves);
-inline bool Halves(int ranks, int64_t leaves, const BatchNodes& nodes) {
-  return Halves(ranks, leaves) && static_cast<int>(nodes.leaves.size()) == ranks;
-}
-
-// The rounds in which a rank halves a bucket (recursive halving; Thakur, Rabenseifner and Gropp,
-// 2005). In round i it exchanges with the rank whose number differs in bit i: it sends the sums of
-// half of the slices that it still has, and keeps the other half, to which it adds those received.
-// Sums are those of the leaf tree: neighbours are added first. Ranks of a host are neighbours
-// mostly, so between hosts only the last, small parts travel. The gather is the same backwards.
-struct HalvedBucket {
-  struct Round {
-    int partner;
-    Range sent, kept;  // elements of the packed bucket
-  };
-  std::vector<Range> slices;  // of the bucket in the order in which they are packed
-  std::vector<Round> rounds;
-
-  // REQUIRES: ranks is a power of two.
-  HalvedBucket(const Range& bucket, int rank, int ranks);
-};
-
 // The nodes of every host in one batch: what its ranks' nodes become where they are added inside
 // the host.
 struct HostNodes {
@@ -90,13 +63,12 @@ struct HostExchange {
                   int64_t element_bytes);
 };
 
-// Sums gradients over leaves and hands each rank its slice. Directly: every rank sends slice s of
-// its canonical nodes to rank s, which folds them in tree order. Steps: one all-to-all of N - 1
-// messages a rank; bytes sent by a rank: nodes * bucket * (N-1)/N (nodes = 1 when N divides V, at
-// most 2 log2(V/N) otherwise). Gather: N - 1 messages, bucket * (N-1)/N bytes again. By halving
-// (Halves): log2(N) messages and as many bytes, each way. See README.md. Every rank makes the same
-// calls in the same order, from one thread at a time; that thread needs SetCanonicalFloatingPoint.
-// Buffers grow and are kept.
+// Sums gradients over leaves and hands each rank its slice: the tree reduction by direct exchange
+// (every rank sends slice s of its canonical nodes to rank s, which folds them in tree order).
+// Steps: one all-to-all of N - 1 messages a rank; bytes sent by a rank: nodes * bucket * (N-1)/N
+// (nodes = 1 when N divides V, at most 2 log2(V/N) otherwise). Gather: N - 1 messages, bucket *
+// (N-1)/N bytes again. See README.md. Every rank makes the same calls in the same order, from one
+// thread at a time; that thread needs SetCanonicalFloatingPoint. Buffers grow and are kept.
 template <typename T>
 class DenseReducer {
  public:
@@ -116,11 +88,6 @@ class DenseReducer {
   Status Gather(const Range& bucket, T* weights);
 
  private:
-  Status ReduceByHalving(const Range& bucket, const T* node, T* slice);
-  Status GatherByDoubling(const Range& bucket, T* weights);
-  // Sends a part of the packed bucket to a rank, whose part of another length it writes to
-  // `receive`.
-  Status Exchange(Phase phase, int partner, const Range& sent, int64_t received, T* receive);
   // Returns the slices of all nodes one after another, by destination. One node needs no copy.
   const T* PackSlices(const Range& bucket, std::span<const typename TreeFold<T>::Node> nodes);
   Status ReduceByHost(const Range& bucket, std::span<const typename TreeFold<T>::Node> nodes,
@@ -141,8 +108,7 @@ class DenseReducer {
   std::vector<T> receive_;
   std::vector<const T*> received_nodes_;
   SliceExchange exchange_;
-  std::vector<int64_t> slice_bytes_;  // of a gather, and those that are sent in a round
-  std::vector<int64_t> round_bytes_;  // that are received in a round
+  std::vector<int64_t> slice_bytes_;
 };
 
 }  // namespace elastor

@@ -261,6 +261,47 @@ void OwnedTables<T>::FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>*
   });
 }
 
+template <typename T>
+void OwnedTables<T>::FindMarked(const IdRoute& route, uint8_t* marks, T** rows,
+                                GrowBuffer<T>* forgotten) const {
+  std::vector<int64_t> marked, keys;
+  std::vector<T*> found;
+  struct Missing {
+    int64_t table, owned;
+  };
+  std::vector<Missing> missing;
+  int64_t elements = 0;
+  for (int64_t t = 0; t < layout_->tables(); ++t) {
+    const Range owned = route.OwnedOfTable(t);
+    if (plan_->replicated(static_cast<int>(t)) || owned.size() == 0) continue;
+    marked.clear();
+    keys.clear();
+    for (int64_t j = owned.begin; j < owned.end; ++j) {
+      if (marks[j] == 0) continue;
+      marked.push_back(j);
+      keys.push_back(route.owned_keys()[j]);
+    }
+    found.resize(keys.size());
+    stores_[t].Find(keys, found.data());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      rows[marked[i]] = found[i];
+      if (found[i] != nullptr) continue;
+      if (admissions_[t] != nullptr) {
+        marks[marked[i]] = 0;
+        continue;
+      }
+      missing.push_back({t, marked[i]});
+      elements += layout_->width(t) + Slots(t);
+    }
+  }
+  T* row = forgotten->Resize(elements);
+  for (const auto& [t, j] : missing) {
+    stores_[t].MakeInitial(route.owned_keys()[j], row);
+    rows[j] = row;
+    row += layout_->width(t) + Slots(t);
+  }
+}
+
 // ---- Gradients
 
 template <typename T>

@@ -52,11 +52,18 @@ class OwnedTables final : public TouchedRows<T> {
   bool has_tier() const { return tier_ != nullptr; }
   // See RowTier. REQUIRES: has_tier.
   int64_t TakeExcess() const { return tier_->TakeExcess(); }
+  // Waits for the rows that FetchAhead brings.
+  void AwaitRows() const {
+    if (has_tier()) tier_->Wait();
+  }
 
   // Sets rows[j] to the row of owned key j and creates the rows that do not exist yet.
   void FindOrCreate(const IdRoute& route, T** rows);
   // Does the same, but makes missing rows in *forgotten and leaves the tables unchanged.
   void FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>* forgotten) const;
+  // Does the same for the owned keys that are marked, by the calling thread alone; other rows[j]
+  // are not set. Takes the marks of keys that have no row and may get none (admission).
+  void FindMarked(const IdRoute& route, uint8_t* marks, T** rows, GrowBuffer<T>* forgotten) const;
 
   // Folds the nodes of each owned key along the leaf tree in place, adds l2 * w, and adds the
   // squares to the sums (ShardedEmbedding::RouteGradients). If sum_keys is not null, it is called

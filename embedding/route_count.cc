@@ -3,12 +3,14 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/log.h"
+#include "embedding/early_rows.h"
 #include "embedding/id_route.h"
 
 namespace elastor {
 
 StatusOr<RouteCounts> CountRoutes(const EmbeddingLayout& layout, const ShardPlan& plan,
-                                  int64_t leaves, const RankHosts* hosts,
+                                  int64_t leaves, const RankHosts* hosts, const UniqueIds* updated,
                                   const std::function<SparseBatch(int rank)>& batch_of) {
   const int ranks = plan.ranks();
   RouteCounts counts;
@@ -20,9 +22,14 @@ StatusOr<RouteCounts> CountRoutes(const EmbeddingLayout& layout, const ShardPlan
     return route;
   };
   if (hosts == nullptr) {
-    for (int r = 0; r < ranks; ++r) ELASTOR_RETURN_IF_ERROR(count(r).status());
+    for (int r = 0; r < ranks; ++r) {
+      ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<IdRoute> route, count(r));
+      if (updated == nullptr) continue;
+      counts.early.push_back(CountEarlyRows(layout, plan, r, *updated, *route));
+    }
     return counts;
   }
+  CHECK(updated == nullptr) << "no rows are early by host";
   counts.between.resize(ranks);
   for (int host = 0; host < hosts->hosts(); ++host) {
     std::vector<std::unique_ptr<IdRoute>> routes;

@@ -35,7 +35,7 @@ struct RowTierOptions {
 // take more than half of memory_bytes is served, and TakeExcess tells of it.
 //
 // Thread-safety: Write, Fetch and Drop of regions may run together and beside everything else. One
-// thread at a time calls Use and UseNext.
+// thread at a time calls Use, UseNext and Wait.
 class RowTier {
  public:
   using Page = uint64_t;  // number of its region, and its own
@@ -53,6 +53,8 @@ class RowTier {
   void Use(std::span<const Page> pages, bool fetched);
   // Begins to bring the pages of the batch that follows, on a thread of its own.
   void UseNext(std::vector<Page> pages);
+  // Waits until UseNext has brought them.
+  void Wait();
 
   // Returns the bytes of the pages of the largest batch that took more than half of memory_bytes,
   // since the last call; 0 if none did. A batch that UseNext began counts when Use is told of it.
@@ -91,7 +93,6 @@ class RowTier {
   void Evict(int64_t count);
   void WriteBack(std::span<const Page> pages) const;
   bool Pinned(uint8_t state) const;
-  void Wait();
   void Work();
   [[noreturn]] void EndForDisk(std::string_view what, int error) const;
 

@@ -11,6 +11,7 @@
 #include "core/base/leaves.h"
 #include "core/base/log.h"
 #include "embedding/bag_pooling.h"
+#include "embedding/early_rows.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/exchange_places.h"
 #include "embedding/grow_buffer.h"
@@ -27,6 +28,7 @@ namespace {
 
 constexpr int64_t kGrain = 64;    // occurrences a thread takes at least
 constexpr size_t kLookAhead = 8;  // rows fetched into the cache before their turn
+constexpr int64_t kNotEarly = -1;
 
 enum class Stage { kNone, kRouted, kLookedUp, kGradients };
 
@@ -41,7 +43,7 @@ template <typename T>
 struct ShardedEmbedding<T>::Routing::State {
   State(const EmbeddingLayout* layout, const ShardPlan* plan, int rank, int64_t leaves,
         bool changes_gradients, const RankHosts* hosts)
-      : route(layout, plan, rank, leaves, changes_gradients, hosts) {
+      : route(layout, plan, rank, leaves, changes_gradients, hosts), early(layout, plan, rank) {
     if (hosts != nullptr) between = std::make_unique<IdRoute>(&route);
   }
 
@@ -49,14 +51,17 @@ struct ShardedEmbedding<T>::Routing::State {
   Purpose purpose = Purpose::kEvaluate;
   bool fetched = false;  // by FetchAhead
   IdRoute route;
-  std::unique_ptr<IdRoute> between;  // by host, the leg between hosts behind `route`
-  GrowBuffer<T*> owned_rows;         // by owned key of owner_route
-  GrowBuffer<T> forgotten;           // rows made for an evaluation only
-  GrowBuffer<T> rounded_rows;        // copies of own rows, with a wire format
-  GrowBuffer<uint16_t> wire;         // vectors on their way in a wire format: sent, received
-  GrowBuffer<T> exchanged_rows;      // RowPlaces::exchange
-  GrowBuffer<const T*> rows_of_ids;  // by unique id
-  GrowBuffer<T> gradients;           // GradientPlaces::exchange, then those of bags: [row][feature]
+  std::unique_ptr<IdRoute> between;    // by host, the leg between hosts behind `route`
+  EarlyRows early;                     // of `route`; not by host
+  int64_t early_removals = kNotEarly;  // Impl::removals when early rows were sent
+  GrowBuffer<T*> owned_rows;           // by owned key of owner_route
+  GrowBuffer<T> forgotten;             // rows made for an evaluation, or for early rows, only
+  GrowBuffer<T> rounded_rows;          // copies of own rows, with a wire format
+  GrowBuffer<uint16_t> wire;           // vectors on their way in a wire format: sent, received
+  GrowBuffer<T> exchanged_rows;        // RowPlaces::exchange
+  GrowBuffer<T> early_rows;            // likewise, of the early part
+  GrowBuffer<const T*> rows_of_ids;    // by unique id
+  GrowBuffer<T> gradients;  // GradientPlaces::exchange, then those of bags: [row][feature]
   // The same of the leg between hosts.
   GrowBuffer<T> exchanged_between;
   GrowBuffer<const T*> gathered_rows;
@@ -87,24 +92,32 @@ struct ShardedEmbedding<T>::Impl {
   WireFormat RowFormatOf(const State& state) const {
     return state.purpose == Purpose::kTrain ? wire.rows : WireFormat::kFloat32;
   }
-  // Sends rows along a route, to the ranks that asked for them. rows: by owned key. Sets
-  // rows_of_ids to those of the route's unique ids; `exchanged` and `rounded` are memory for them.
-  // kRounded: the rows are rounded already.
-  enum class Rounding { kRounded, kHere };
-  Status SendRows(const IdRoute& route, const T* const* rows, Rounding rounding,
-                  GrowBuffer<T>* exchanged, GrowBuffer<const T*>* rows_of_ids, State* state);
-  void CopyRowsToSend(const IdRoute& route, const T* const* rows, T* exchanged) const;
-  void PointAtRows(const IdRoute& route, const T* const* rows, WireFormat rounding,
-                   const T* received, GrowBuffer<T>* rounded, const T** rows_of_ids) const;
+  // Sends rows along a route, to the ranks that asked for them. part: those that travel; null: all.
+  // rows: by owned key. workers: null: the calling thread works alone. exchanged: room for them.
+  Status SendRows(Phase phase, const IdRoute& route, const RowPart* part, const T* const* rows,
+                  ThreadPool* workers, State* state, GrowBuffer<T>* exchanged);
+  // Sets rows_of_ids to the rows of the route's unique ids: own ones of `rows`, which are rounded
+  // to `format`, and those that SendRows has brought to `exchanged`. late: what it has brought, if
+  // the other rows came early; null: no row did.
+  void PointAtRows(const IdRoute& route, const RowPart* late, const T* const* rows,
+                   WireFormat format, const GrowBuffer<T>& exchanged, State* state,
+                   GrowBuffer<const T*>* rows_of_ids);
   Status SendGradients(State* state, const SumKeys& sum_keys);
   // Adds the gathered gradients along the tree inside this host's nodes, and sends the sums.
   Status SendGathered(State* state);
   Status SendVectors(const IdRoute& route, T* gradients, GrowBuffer<uint16_t>* memory) const;
-  // Sends the first part of `vectors`, which lie as `places` says, and receives the last. memory:
-  // room for them in another format.
+  // Sends the first part of `vectors`, which lie as `places` says, and receives the last. workers:
+  // as of SendRows. memory: room for them in another format.
   template <typename Places>
-  Status Exchange(Phase phase, WireFormat format, const Places& places, T* vectors,
-                  GrowBuffer<uint16_t>* memory) const;
+  Status Exchange(Phase phase, WireFormat format, const Places& places, ThreadPool* workers,
+                  T* vectors, GrowBuffer<uint16_t>* memory) const;
+  // Calls work(begin, end) for ranges that cover the ranks.
+  template <typename Work>
+  void ForRanks(ThreadPool* workers, const Work& work) const {
+    if (workers == nullptr) return work(0, plan->ranks());
+    workers->ParallelFor(plan->ranks(), 1,
+                         [&](int, int64_t begin, int64_t end) { work(begin, end); });
+  }
   void SumOccurrencesOf(int64_t u, const IdRoute& route, int64_t width, OccurrenceSum<T>* sum,
                         T* result) const;
 
@@ -119,6 +132,9 @@ struct ShardedEmbedding<T>::Impl {
   OwnedTables<T> tables;
   std::vector<typename EmbeddingState<T>::KeyedTable> keyed;
   int64_t event_time = 0;
+  const bool has_early_rows;
+  int64_t removals = 0;  // how often rows may have left; alike on all ranks
+  SentRows sent_rows;
 };
 
 template <typename T>
@@ -132,7 +148,9 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
       communicator(communicator),
       pool(pool),
       rank(communicator->rank()),
-      tables(&layout, options, plan, rank, pool) {
+      tables(&layout, options, plan, rank, pool),
+      has_early_rows(HasEarlyRows(*plan, static_cast<int>(layout.tables()),
+                                  options.optimizer.rule.kind, hosts ? &*hosts : nullptr)) {
   CHECK_EQ(plan->ranks(), communicator->size());
   for (int t = 0; t < static_cast<int>(layout.tables()); ++t) {
     if (layout.table(t).keyed && layout.table(t).looked_up()) keyed.push_back({.table = t});
@@ -142,30 +160,19 @@ ShardedEmbedding<T>::Impl::Impl(Options options, const ShardPlan* plan, Communic
 // ---- Rows
 
 template <typename T>
-Status ShardedEmbedding<T>::Impl::SendRows(const IdRoute& route, const T* const* rows,
-                                           Rounding rounding, GrowBuffer<T>* exchanged,
-                                           GrowBuffer<const T*>* rows_of_ids, State* state) {
-  const WireFormat format = RowFormatOf(*state);
-  T* const vectors = exchanged->Resize(route.rows().exchange.total());
-  CopyRowsToSend(route, rows, vectors);
-  ELASTOR_RETURN_IF_ERROR(
-      Exchange(Phase::kRowExchange, format, route.rows(), vectors, &state->wire));
-  PointAtRows(route, rows, rounding == Rounding::kHere ? format : WireFormat::kFloat32,
-              vectors + route.rows().exchange.sent, &state->rounded_rows,
-              rows_of_ids->Resize(route.listed_size()));
-  return OkStatus();
-}
-
-template <typename T>
-void ShardedEmbedding<T>::Impl::CopyRowsToSend(const IdRoute& route, const T* const* rows,
-                                               T* exchanged) const {
-  pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
+Status ShardedEmbedding<T>::Impl::SendRows(Phase phase, const IdRoute& route, const RowPart* part,
+                                           const T* const* rows, ThreadPool* workers, State* state,
+                                           GrowBuffer<T>* exchanged) {
+  const RowPlaces& places = part == nullptr ? route.rows() : part->places();
+  T* const vectors = exchanged->Resize(places.exchange.total());
+  ForRanks(workers, [&](int64_t begin, int64_t end) {
     for (int64_t requester = begin; requester < end; ++requester) {
       for (int64_t t = 0; t < layout.tables(); ++t) {
-        const int64_t at = route.rows().sent[requester * layout.tables() + t];
-        if (at < 0) continue;
-        T* to = exchanged + at;
-        const std::span<const uint32_t> owned = route.Received(requester, t);
+        const int64_t cell = requester * layout.tables() + t;
+        if (places.sent[cell] < 0) continue;
+        T* to = vectors + places.sent[cell];
+        const std::span<const uint32_t> owned =
+            part == nullptr ? route.Received(static_cast<int>(requester), t) : part->Sent(cell);
         for (size_t i = 0; i < owned.size(); ++i, to += layout.width(t)) {
           const size_t ahead = std::min(i + kLookAhead, owned.size() - 1);
           PrefetchRow(rows[owned[ahead]], layout.width(t));
@@ -174,13 +181,25 @@ void ShardedEmbedding<T>::Impl::CopyRowsToSend(const IdRoute& route, const T* co
       }
     }
   });
+  return Exchange(phase, RowFormatOf(*state), places, workers, vectors, &state->wire);
 }
 
 template <typename T>
-void ShardedEmbedding<T>::Impl::PointAtRows(const IdRoute& route, const T* const* rows,
-                                            WireFormat format, const T* received,
-                                            GrowBuffer<T>* rounded_rows,
-                                            const T** rows_of_ids) const {
+void ShardedEmbedding<T>::Impl::PointAtRows(const IdRoute& route, const RowPart* late,
+                                            const T* const* rows, WireFormat format,
+                                            const GrowBuffer<T>& exchanged, State* state,
+                                            GrowBuffer<const T*>* rows_of_ids) {
+  const T** const to = rows_of_ids->Resize(route.listed_size());
+  // The rows of a cell that one exchange has brought.
+  const auto point_at = [&](const RowPlaces& places, const GrowBuffer<T>& memory, int64_t cell,
+                            std::span<const uint32_t> ids) {
+    if (places.received[cell] < 0) return;
+    const T* row = memory.data() + places.exchange.sent + places.received[cell];
+    for (const uint32_t u : ids) {
+      to[u] = row;
+      row += layout.width(cell % layout.tables());
+    }
+  };
   const int64_t cells = plan->ranks() * layout.tables();
   std::vector<int64_t> rounded_begin{0};  // by table
   for (int64_t t = 0; format != WireFormat::kFloat32 && t < layout.tables(); ++t) {
@@ -188,7 +207,7 @@ void ShardedEmbedding<T>::Impl::PointAtRows(const IdRoute& route, const T* const
                             static_cast<int64_t>(route.Sent(rank, t).size()) * layout.width(t));
   }
   T* const rounded =
-      format == WireFormat::kFloat32 ? nullptr : rounded_rows->Resize(rounded_begin.back());
+      format == WireFormat::kFloat32 ? nullptr : state->rounded_rows.Resize(rounded_begin.back());
   pool->ParallelFor(cells, 1, [&](int, int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {
       const auto owner = static_cast<int>(cell / layout.tables());
@@ -197,25 +216,25 @@ void ShardedEmbedding<T>::Impl::PointAtRows(const IdRoute& route, const T* const
       if (owner == rank) {
         const std::span<const uint32_t> owned = route.Received(rank, t);
         for (size_t i = 0; i < sent.size(); ++i) {
-          rows_of_ids[sent[i]] = rows[owned[i]];
+          to[sent[i]] = rows[owned[i]];
         }
         if (format == WireFormat::kFloat32) continue;
         T* copy = rounded + rounded_begin[t];
         for (const uint32_t u : sent) {
-          std::copy_n(rows_of_ids[u], layout.width(t), copy);
+          std::copy_n(to[u], layout.width(t), copy);
           RoundToWire(format, layout.width(t), copy);
-          rows_of_ids[u] = copy;
+          to[u] = copy;
           copy += layout.width(t);
         }
         continue;
       }
-      const int64_t at = route.rows().received[cell];
-      if (at < 0) continue;
-      const T* row = received + at;
-      for (uint32_t u : sent) {
-        rows_of_ids[u] = row;
-        row += layout.width(t);
+      if (late == nullptr) {
+        point_at(route.rows(), exchanged, cell, sent);
+        continue;
       }
+      point_at(late->places(), exchanged, cell, late->Received(cell));
+      const RowPart& early = state->early.early();
+      point_at(early.places(), state->early_rows, cell, early.Received(cell));
     }
   });
 }
@@ -245,7 +264,8 @@ Status ShardedEmbedding<T>::Impl::SendVectors(const IdRoute& route, T* gradients
   for (const GradientPlaces::Copy& copy : route.gradients().copies) {
     std::copy_n(gradients + copy.from, copy.elements, gradients + copy.to);
   }
-  return Exchange(Phase::kGradientExchange, wire.gradients, route.gradients(), gradients, memory);
+  return Exchange(Phase::kGradientExchange, wire.gradients, route.gradients(), pool, gradients,
+                  memory);
 }
 
 template <typename T>
@@ -278,7 +298,8 @@ Status ShardedEmbedding<T>::Impl::SendGathered(State* state) {
 template <typename T>
 template <typename Places>
 Status ShardedEmbedding<T>::Impl::Exchange(Phase phase, WireFormat format, const Places& places,
-                                           T* vectors, GrowBuffer<uint16_t>* memory) const {
+                                           ThreadPool* workers, T* vectors,
+                                           GrowBuffer<uint16_t>* memory) const {
   const VectorExchange& exchange = places.exchange;
   T* const received = vectors + exchange.sent + exchange.kept;
   const auto bytes = [&](const std::vector<int64_t>& elements, const std::vector<int64_t>& counts) {
@@ -301,7 +322,7 @@ Status ShardedEmbedding<T>::Impl::Exchange(Phase phase, WireFormat format, const
                             const std::vector<int64_t>& bytes_of,
                             const std::vector<int64_t>& counts, T* first, uint16_t* first_word,
                             const auto& fn) {
-    pool->ParallelFor(plan->ranks(), 1, [&](int, int64_t begin, int64_t end) {
+    ForRanks(workers, [&](int64_t begin, int64_t end) {
       T* vector = first + std::accumulate(elements.begin(), elements.begin() + begin, int64_t{0});
       uint16_t* word =
           first_word + std::accumulate(bytes_of.begin(), bytes_of.begin() + begin, int64_t{0}) / 2;
@@ -380,6 +401,7 @@ Status ShardedEmbedding<T>::RouteIds(const SparseBatch& batch, Routing* routing,
   }
   state->stage = Stage::kRouted;
   state->fetched = false;
+  state->early_removals = kNotEarly;
   return OkStatus();
 }
 
@@ -411,22 +433,68 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
   } else {
     impl_->tables.FindOrForget(owner_route, owned_rows, &state->forgotten);
   }
-  using Rounding = typename Impl::Rounding;
   const T* const* rows = owned_rows;
+  WireFormat rounding = impl_->RowFormatOf(*state);
   if (state->between != nullptr) {
     if (purpose == Purpose::kTrain) {
       state->gathered_gradients.Resize(owner_route.gradients().exchange.total());
     }
-    ELASTOR_RETURN_IF_ERROR(impl_->SendRows(owner_route, owned_rows, Rounding::kHere,
-                                            &state->exchanged_between, &state->gathered_rows,
-                                            state));
+    ELASTOR_RETURN_IF_ERROR(impl_->SendRows(Phase::kRowExchange, owner_route, /*part=*/nullptr,
+                                            rows, impl_->pool, state, &state->exchanged_between));
+    impl_->PointAtRows(owner_route, /*late=*/nullptr, rows, rounding, state->exchanged_between,
+                       state, &state->gathered_rows);
     rows = state->gathered_rows.data();
+    rounding = WireFormat::kFloat32;  // they are rounded already
   }
-  ELASTOR_RETURN_IF_ERROR(
-      impl_->SendRows(route, rows, state->between == nullptr ? Rounding::kHere : Rounding::kRounded,
-                      &state->exchanged_rows, &state->rows_of_ids, state));
+  // Early rows that may have left since are sent again.
+  const RowPart* const late =
+      state->early_removals == impl_->removals ? &state->early.late() : nullptr;
+  ELASTOR_RETURN_IF_ERROR(impl_->SendRows(Phase::kRowExchange, route, late, rows, impl_->pool,
+                                          state, &state->exchanged_rows));
+  impl_->PointAtRows(route, late, rows, rounding, state->exchanged_rows, state,
+                     &state->rows_of_ids);
+  if (purpose == Purpose::kTrain) {
+    const auto vectors = [](const RowPlaces& places) {
+      const std::vector<int64_t>& sent = places.exchange.send_vectors;
+      return std::accumulate(sent.begin(), sent.end(), int64_t{0});
+    };
+    impl_->sent_rows.all += vectors(route.rows());
+    if (late != nullptr) impl_->sent_rows.early += vectors(state->early.early().places());
+  }
   state->stage = Stage::kLookedUp;
   return OkStatus();
+}
+
+template <typename T>
+bool ShardedEmbedding<T>::MayLookupEarly(int64_t step) const {
+  const auto removes = [&](const auto& keyed) {
+    const int64_t every = impl_->layout.table(keyed.table).rules.evict_every_steps;
+    return every > 0 && step % every == 0;
+  };
+  return impl_->has_early_rows && std::ranges::none_of(impl_->keyed, removes);
+}
+
+template <typename T>
+Status ShardedEmbedding<T>::LookupEarly(const Routing& present, Routing* next) {
+  auto* state = next->state_.get();
+  CHECK(state->stage == Stage::kRouted) << "LookupEarly without RouteIds";
+  CHECK(present.state_->stage == Stage::kLookedUp) << "LookupEarly without the present Lookup";
+  state->purpose = Purpose::kTrain;
+  uint8_t* const marks = state->early.Choose(present.state_->route, state->route);
+  impl_->tables.AwaitRows();
+  T** const owned_rows = state->owned_rows.Resize(state->route.owned_size());
+  impl_->tables.FindMarked(state->route, marks, owned_rows, &state->forgotten);
+  ELASTOR_RETURN_IF_ERROR(state->early.Tell(state->route, impl_->communicator));
+  ELASTOR_RETURN_IF_ERROR(impl_->SendRows(Phase::kEarlyRows, state->route, &state->early.early(),
+                                          owned_rows, /*workers=*/nullptr, state,
+                                          &state->early_rows));
+  state->early_removals = impl_->removals;
+  return OkStatus();
+}
+
+template <typename T>
+typename ShardedEmbedding<T>::SentRows ShardedEmbedding<T>::sent_rows() const {
+  return impl_->sent_rows;
 }
 
 template <typename T>
@@ -535,6 +603,7 @@ Status ShardedEmbedding<T>::ApplyRules(int64_t step, std::span<const int64_t> su
     const bool makes_room = full && rules.evicts_when_full;
     const bool due = rules.evict_every_steps > 0 && step % rules.evict_every_steps == 0;
     if (makes_room || due) {
+      ++impl_->removals;
       ELASTOR_ASSIGN_OR_RETURN(
           keyed.evicted, EvictRows(keyed.table, rules, rules.Now(step, impl_->event_time),
                                    keyed.rows, makes_room, &impl_->tables, impl_->communicator));
@@ -590,6 +659,7 @@ void ShardedEmbedding<T>::RemoveRow(int table, int64_t key) {
 
 template <typename T>
 void ShardedEmbedding<T>::ForgetRows() {
+  ++impl_->removals;
   impl_->tables.ForgetRows();
 }
 

@@ -24,6 +24,7 @@ namespace elastor {
 
 // Embedding tables sharded over the ranks by a ShardPlan, and the exchange that serves a batch:
 //   RouteIds   ids of this rank's rows -> unique (table, key) -> their owners   (any time earlier)
+//   LookupEarly rows that the step before does not update                       (or not at all)
 //   Lookup     owners gather rows and send them, unpooled, to who asked for them
 //   ReturnRows rows of one leaf -> pooled activations in panels
 //   TakeGradients    one leaf's dE, from panels
@@ -78,6 +79,22 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // Lookup and before its Update.
   void FetchAhead(Routing* routing) const;
   bool has_tier() const;
+
+  // Returns whether rows of the next batch may travel while step `step` computes: not with
+  // dense-equivalent Adam, nor where vectors go by host, nor if a pass that removes rows follows
+  // the step. Alike on all ranks.
+  bool MayLookupEarly(int64_t step) const;
+  // Sends the rows of the next batch that the step of `present` does not update (early_rows.h),
+  // while that step computes. Lookup then sends the others; all of them, if a pass has removed rows
+  // since. Changes no table: a row that does not exist is made aside. The calling thread works
+  // alone, as in RouteIds. To be called after present's Lookup and before its Update. REQUIRES:
+  // MayLookupEarly.
+  Status LookupEarly(const Routing& present, Routing* next);
+  // Rows that this rank has sent for steps: all, and those that were early.
+  struct SentRows {
+    int64_t all = 0, early = 0;
+  };
+  SentRows sent_rows() const;
 
   // Gathers rows on their owners and sends them to the ranks that asked for them. Rows of this rank
   // are used in place, so the routing serves ReturnRows until the next Update.

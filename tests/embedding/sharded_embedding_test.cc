@@ -125,6 +125,7 @@ struct Layout {
   int64_t leaves;
   bool keyed = false;
   WireFormats wire = {};
+  bool early = false;                // the next batch's rows are looked up early
   std::vector<uint64_t> hosts = {};  // of the ranks, if vectors go by host
 };
 
@@ -132,7 +133,8 @@ std::string PrintLayout(const Layout& layout) {
   return "ranks " + std::to_string(layout.ranks) + " plan " +
          std::to_string(static_cast<int>(layout.plan)) + " threads " +
          std::to_string(layout.threads) + " leaves " + std::to_string(layout.leaves) +
-         (layout.keyed ? " keyed" : "") + " hosts " + testing::PrintToString(layout.hosts);
+         (layout.keyed ? " keyed" : "") + (layout.early ? " early" : "") + " hosts " +
+         testing::PrintToString(layout.hosts);
 }
 
 ShardPlan MakePlan(PlanKind kind, int ranks) {
@@ -325,7 +327,8 @@ TEST_P(ShardedEmbeddingTest, VectorsThatGoByHostEqualTheReference) {
         std::tuple{Hosts{0, 0, 0, 0, 0, 1, 1, 2}, PlanKind::kRowWise, 1, false}}) {
     const int wire = turn++ % 2;
     if (keyed && GetParam() == OptimizerKind::kDenseAdam) continue;
-    RunLayout<float>({static_cast<int>(hosts.size()), plan, threads, 16, keyed, wires[wire], hosts},
+    RunLayout<float>({static_cast<int>(hosts.size()), plan, threads, 16, keyed, wires[wire],
+                      /*early=*/false, hosts},
                      optimizer, expected[wire]);
     if (HasFatalFailure()) return;
   }
@@ -660,6 +663,8 @@ struct RuledOutcome {
   std::vector<int64_t> evicted, admitted, unadmitted;  // by step
   std::vector<ExactSum> norm;
   std::vector<Vectors> vectors;  // that the lookup of the step returned; last an evaluation's
+  std::vector<Digest> states;    // behind each step
+  int64_t early = 0;             // rows that were sent early, and not again
   std::set<uint64_t> keys;
   Digest digest;
 };
@@ -680,6 +685,7 @@ RuledOutcome RunRules(const RowRules& rules, const Layout& layout, int64_t steps
   RuledOutcome outcome;
   outcome.norm.resize(steps);
   outcome.vectors.resize(steps + 1);
+  outcome.states.resize(steps);
   std::vector<Digest> before(layout.ranks);  // the last evaluation
   std::mutex mutex;
   for (int r = 0; r < layout.ranks; ++r) {
@@ -693,10 +699,9 @@ RuledOutcome RunRules(const RowRules& rules, const Layout& layout, int64_t steps
                                          layout.leaves},
                                         &plan, &communicator, &pool);
       auto routing = embedding.MakeRouting();
+      auto next = embedding.MakeRouting();
       using Purpose = ShardedEmbedding<float>::Purpose;
-      for (int64_t step = 1; step <= steps + 1; ++step) {
-        const bool trains = step <= steps;
-        if (!trains) embedding.AddToDigest(&before[r]);
+      const auto batch_of = [&](int64_t step) {
         const std::vector<uint64_t> keys = stream(step);
         GlobalBatch batch;
         for (size_t i = 0; i < keys.size(); i += 2) {
@@ -707,9 +712,24 @@ RuledOutcome RunRules(const RowRules& rules, const Layout& layout, int64_t steps
         const Range own = LeavesOfRank(r, layout.ranks, layout.leaves);
         mine.latest = LatestOf(step, {RowsOfLeaf(own.begin, layout.leaves, batch.rows()).begin,
                                       RowsOfLeaf(own.end - 1, layout.leaves, batch.rows()).end});
-        ASSERT_TRUE(embedding.RouteIds(mine, routing.get()).ok());
+        return mine;
+      };
+      for (int64_t step = 1; step <= steps + 1; ++step) {
+        const bool trains = step <= steps;
+        if (!trains) embedding.AddToDigest(&before[r]);
+        const SparseBatch mine = batch_of(step);
+        const auto rows = static_cast<int64_t>(stream(step).size()) / 2;
+        if (!layout.early || step == 1 || !trains) {
+          ASSERT_TRUE(embedding.RouteIds(mine, routing.get()).ok());
+        }
         ASSERT_TRUE(
             embedding.Lookup(trains ? Purpose::kTrain : Purpose::kEvaluate, routing.get()).ok());
+        if (layout.early && trains) {
+          ASSERT_TRUE(embedding.RouteIds(batch_of(step + 1), next.get()).ok());
+          if (embedding.MayLookupEarly(step)) {
+            ASSERT_TRUE(embedding.LookupEarly(*routing, next.get()).ok());
+          }
+        }
         std::vector<float> memory(PanelElements(mine.rows, 6));
         const Panels<float> panels = {memory.data(), mine.rows, 6, PanelStride(6)};
         embedding.ReturnRows(*routing, 0, panels);
@@ -718,31 +738,34 @@ RuledOutcome RunRules(const RowRules& rules, const Layout& layout, int64_t steps
           for (int64_t c = 0; c < 3; ++c) vector[c] = panels.At(i / 2, i % 2 * 3 + c);
           const std::lock_guard lock(mutex);
           const auto [at, first] = outcome.vectors[step - 1].emplace(mine.ids[i], vector);
-          ASSERT_TRUE(first || at->second == vector) << "a key has two vectors";
+          EXPECT_TRUE(first || at->second == vector) << "a key has two vectors";
         }
         if (!trains) continue;
         std::ranges::fill(memory, 0.5f);
         embedding.TakeGradients(0, {memory.data(), mine.rows, 6, PanelStride(6)}, routing.get());
         ExactSum norm, weights;
-        ASSERT_TRUE(embedding.RouteGradients(batch.rows(), routing.get(), &norm, &weights).ok());
+        ASSERT_TRUE(embedding.RouteGradients(rows, routing.get(), &norm, &weights).ok());
         std::vector<int64_t> counts = embedding.CountKeyedRows();
         ASSERT_TRUE(communicator.AllReduceSum(Phase::kScalars, counts).ok());
         embedding.Update(1, 0.1, step, routing.get());
         ASSERT_EQ(embedding.ApplyRules(step, counts).message(), "");
+        if (layout.early) std::swap(routing, next);
         const std::lock_guard lock(mutex);
         outcome.norm[step - 1].Merge(norm);
+        embedding.AddToDigest(&outcome.states[step - 1]);
         if (r > 0) continue;
         const auto told = embedding.keyed_tables()[0];
         outcome.evicted.push_back(told.evicted);
         outcome.admitted.push_back(told.admitted);
         outcome.unadmitted.push_back(told.unadmitted);
-        EXPECT_EQ(told.occurrences, rules.admits() ? std::ssize(keys) : 0);
+        EXPECT_EQ(told.occurrences, rules.admits() ? 2 * rows : 0);
       }
       const std::lock_guard lock(mutex);
       Digest after;
       embedding.AddToDigest(&after);
       EXPECT_EQ(after, before[r]) << "an evaluation changed the state";
       outcome.digest.Merge(after);
+      outcome.early += embedding.sent_rows().early;
       embedding.ForEachRow([&](int of, int64_t key, const float*, const float*) {
         if (of == 0) outcome.keys.insert(static_cast<uint64_t>(key));
       });
@@ -781,14 +804,16 @@ TEST(RowRulesTest, RowsLeaveByScoreAndKeyOnAnyLayout) {
     }
     for (const Layout& layout : {Layout{1, PlanKind::kRowWise, 2, 8},
                                  {3, PlanKind::kRowWise, 1, 8},
-                                 {4, PlanKind::kTableWise, 2, 8},
+                                 {4, PlanKind::kTableWise, 2, 8, true, {}, true},
                                  {3, PlanKind::kReplicated, 2, 8},
-                                 {8, PlanKind::kRowWise, 1, 8}}) {
+                                 {8, PlanKind::kRowWise, 1, 8, true, {}, true}}) {
       SCOPED_TRACE(PrintLayout(layout));
       const RuledOutcome found = RunRules(rules, layout, kSteps);
       EXPECT_EQ(found.evicted, expected.evicted);
       EXPECT_EQ(found.keys, expected.keys);
+      EXPECT_EQ(found.states, expected.states);
       EXPECT_EQ(found.digest.Hex(), expected.digest.Hex());
+      EXPECT_EQ(found.early > 0, layout.early);
     }
   }
 }
@@ -944,11 +969,13 @@ TEST(AdmissionTest, FollowsItsDefinitionOnAnyLayout) {
       if (expected.keys.count(key) == 0) naive.CheckUnadmitted(key, vector);
     }
     for (const Layout& layout : {Layout{1, PlanKind::kRowWise, 2, 8},
-                                 {3, PlanKind::kRowWise, 2, 8},
+                                 {3, PlanKind::kRowWise, 2, 8, true, {}, true},
                                  {3, PlanKind::kReplicated, 2, 8},
                                  {8, PlanKind::kRowWise, 1, 8}}) {
       SCOPED_TRACE(PrintLayout(layout));
       const RuledOutcome found = run(layout);
+      EXPECT_EQ(found.states, expected.states);
+      EXPECT_EQ(found.early > 0, layout.early);
       EXPECT_EQ(found.admitted, expected.admitted);
       EXPECT_EQ(found.unadmitted, expected.unadmitted);
       EXPECT_EQ(found.vectors, expected.vectors);
@@ -1073,7 +1100,8 @@ TEST(RowRulesTest, DecayedCountsAreSumsOfWeights) {
 // Rows behind a tier: what 24 batches of few rows of large tables leave, and the most that was in
 // memory.
 struct TierOutcome {
-  Digest digest;  // of pooled rows, the state, and rows by partitions
+  Digest digest;      // of pooled rows, the state, and rows by partitions
+  int64_t early = 0;  // rows that were sent early
   int64_t most_resident = 0;
   int64_t least_files = std::numeric_limits<int64_t>::max();  // of the ranks, in bytes
 };
@@ -1114,19 +1142,25 @@ TierOutcome RunTier(int ranks, PlanKind kind, bool keyed, int64_t memory_bytes) 
         CHECK(embedding.RouteIds(RankBatch(batch, 2, r, ranks, 8), routing).ok());
         return RankBatch(batch, 2, r, ranks, 8).rows;
       };
+      const auto trains = [](int step) { return step % 5 != 3; };
       Digest digest;
       const uint64_t name = Digest::NameSeed("pooled");
       int64_t most = 0;
       int64_t rows = route(0, routing.get());
       for (int step = 0; step < 24; ++step) {
-        const bool train = step % 5 != 3;
+        const bool train = trains(step);
         CHECK(embedding
                   .Lookup(train ? ShardedEmbedding<float>::Purpose::kTrain
                                 : ShardedEmbedding<float>::Purpose::kEvaluate,
                           routing.get())
                   .ok());
         const int64_t next_rows = route(step + 1, next.get());
-        if (embedding.has_tier() && step % 2 == 0) embedding.FetchAhead(next.get());
+        if (embedding.has_tier() && step % 2 == 0) {
+          embedding.FetchAhead(next.get());
+          if (train && trains(step + 1) && embedding.MayLookupEarly(step + 1)) {
+            CHECK(embedding.LookupEarly(*routing, next.get()).ok());
+          }
+        }
         const int64_t features = embedding.output_features();
         std::vector<float> memory(PanelElements(rows, features));
         const Panels<float> panels{memory.data(), rows, features, PanelStride(features)};
@@ -1164,6 +1198,7 @@ TierOutcome RunTier(int ranks, PlanKind kind, bool keyed, int64_t memory_bytes) 
       }
       const std::lock_guard lock(mutex);
       outcome.digest.Merge(digest);
+      outcome.early += embedding.sent_rows().early;
       outcome.most_resident = std::max(outcome.most_resident, most);
       if (tier != nullptr) outcome.least_files = std::min(outcome.least_files, tier->file_bytes());
     });
@@ -1185,6 +1220,7 @@ TEST(RowTierTest, RowsInFilesHaveTheBitsOfRowsInMemory) {
       const TierOutcome outcome = RunTier(ranks, plan, keyed, kMemory);
       SCOPED_TRACE(testing::Message() << ranks << " ranks, keyed " << keyed);
       EXPECT_EQ(outcome.digest.Hex(), expected);
+      EXPECT_EQ(outcome.early > 0, ranks == 4);
       EXPECT_LE(outcome.most_resident, kMemory);
       EXPECT_GE(outcome.least_files * ranks, 2 * kMemory);
     }

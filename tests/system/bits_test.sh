@@ -40,7 +40,8 @@ same_numbers() {
 plan=--set=parallel.plan
 for ranks in 1 2 3 4 5 8 16; do
   same_numbers "$ranks" --set=parallel.threads=1 $plan=ROW_WISE
-  same_numbers "$ranks" --set=parallel.threads=2 $plan=ROW_WISE --set=parallel.overlap=true
+  same_numbers "$ranks" --set=parallel.threads=2 $plan=ROW_WISE --set=parallel.overlap=true \
+    --set=parallel.first_ids_first=true
 done
 for ranks in 3 4 16; do
   same_numbers "$ranks" $plan=TABLE_WISE

@@ -95,7 +95,8 @@ else
   diff <(numbers_of "$work/lfu" | sort) <(numbers_of "$work/files-lfu" | sort) >/dev/null ||
     fail 'rows in files: other numbers'
   # In files, then in memory; and the other way round.
-  must_train 3 time files3 "${files[@]}" --set=training.max_steps=90 --set=parallel.overlap=true
+  must_train 3 time files3 "${files[@]}" --set=training.max_steps=90 --set=parallel.overlap=true \
+    --set=parallel.first_ids_first=true
   must_train 1 time files3 --resume
   must_train 2 time files4 --set=training.max_steps=40
   must_train 4 time files4 --resume "${files[@]}" $plan=REPLICATED

@@ -99,7 +99,7 @@ diff <(grep '"event":"eval"' "$work/whole/metrics.jsonl" | tail --lines=1) \
 publish+=(--set=publish.path="$work/a_published")
 must_train "16 ranks to step 100" 16 "$work/a" --set=training.max_steps=100 "${publish[@]}"
 must_train "5 ranks to step 150" 5 "$work/a" --resume --set=training.max_steps=150 \
-  --set=parallel.threads=2 --set=parallel.overlap=true "${publish[@]}"
+  --set=parallel.threads=2 --set=parallel.overlap=true --set=parallel.first_ids_first=true "${publish[@]}"
 must_train "1 rank to the end" 1 "$work/a" --resume "${publish[@]}"
 grep --quiet 'publish.path: 10 steps since number 7' "$work/log" || fail "no line on batches that are read again"
 same_as_whole "$work/a" "16, 5, 1 ranks"

@@ -6,6 +6,7 @@
 #include "core/base/random.h"
 #include "embedding/id_route.h"
 #include "embedding/route_count.h"
+#include "embedding/unique_ids.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/batch_source.h"
 #include "trainer/experiment/make_options.h"
@@ -40,22 +41,27 @@ SparseBatch RowsOf(const SparseBatch& whole, const Range& rows, const Range& own
 
 }  // namespace
 
-StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout& layout,
-                                const ShardPlan& plan, int64_t leaves, const RankHosts* hosts) {
+StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const SparseBatch* before,
+                                const EmbeddingLayout& layout, const ShardPlan& plan,
+                                int64_t leaves, const RankHosts* hosts) {
   const int ranks = plan.ranks();
+  UniqueIds updated(&layout);
+  if (before != nullptr) ELASTOR_RETURN_IF_ERROR(updated.Build(*before, nullptr));
   JobDemand demand;
   demand.batch.rows = whole.rows;
   demand.listed_keys.assign(ranks, 0);
   demand.sent_rows.assign(ranks, 0);
+  demand.early_rows.assign(ranks, 0);
   demand.summed.assign(ranks, 0);
   for (int r = 0; r < ranks; ++r) {
     demand.rows.push_back(LocalPositions(whole.rows, r, ranks, leaves).size());
   }
-  ELASTOR_ASSIGN_OR_RETURN(demand.batch.routes,
-                           CountRoutes(layout, plan, leaves, hosts, [&](int r) {
-                             return RowsOf(whole, LocalPositions(whole.rows, r, ranks, leaves),
-                                           LeavesOfRank(r, ranks, leaves), leaves);
-                           }));
+  ELASTOR_ASSIGN_OR_RETURN(
+      demand.batch.routes,
+      CountRoutes(layout, plan, leaves, hosts, before == nullptr ? nullptr : &updated, [&](int r) {
+        return RowsOf(whole, LocalPositions(whole.rows, r, ranks, leaves),
+                      LeavesOfRank(r, ranks, leaves), leaves);
+      }));
   for (const auto* leg : {&demand.batch.routes.of_rank, &demand.batch.routes.between}) {
     for (const RouteDemand& asked : *leg) {
       for (int owner = 0; owner < ranks; ++owner) {
@@ -65,6 +71,9 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout&
       }
     }
   }
+  for (const VectorExchange& early : demand.batch.routes.early) {
+    for (int owner = 0; owner < ranks; ++owner) demand.early_rows[owner] += early.receive[owner];
+  }
   // One rank that has all rows asks every owner for each of its keys once.
   IdRoute all(&layout, &plan, /*rank=*/0, /*leaves=*/ranks, /*changes_gradients=*/true);
   ELASTOR_ASSIGN_OR_RETURN(RouteDemand different,
@@ -73,23 +82,29 @@ StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout&
   return demand;
 }
 
-StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedModel& model,
-                                 const Dataset& dataset) {
+StatusOr<std::vector<SparseBatch>> FirstBatches(const Experiment& experiment,
+                                                const ResolvedModel& model, const Dataset& dataset,
+                                                int count) {
   BatchSource source(&dataset, MakeRowOrder(experiment),
                      {.batch_rows = experiment.training().batch_size(),
                       .leaves = experiment.parallel().virtual_shards(),
-                      .epochs = 1,
+                      .epochs = count,
                       .sequences = model.graph.features().sequences});
-  LocalBatch batch;
-  ELASTOR_RETURN_IF_ERROR(source.Next(&batch));
-  return std::move(batch.sparse);
+  std::vector<SparseBatch> batches(count);
+  for (SparseBatch& sparse : batches) {
+    LocalBatch batch;
+    ELASTOR_RETURN_IF_ERROR(source.Next(&batch));
+    sparse = std::move(batch.sparse);
+  }
+  return batches;
 }
 
-SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model) {
+SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model,
+                         uint64_t stream) {
   SparseBatch batch;
   batch.rows = rows;
   batch.fields = static_cast<int64_t>(model.fields.size());
-  const uint64_t key = MakeRandomKey(1, RandomPurpose::kSynthetic, 0);
+  const uint64_t key = MakeRandomKey(1, RandomPurpose::kSynthetic, stream);
   if (!bags.empty()) batch.offsets.push_back(0);
   for (int64_t bag = 0; bag < rows * batch.fields; ++bag) {
     const int64_t field = bag % batch.fields;

@@ -28,19 +28,25 @@ struct JobDemand {
   std::vector<int64_t> listed_keys;
   std::vector<int64_t> sent_rows;
   std::vector<int64_t> summed;
+  std::vector<int64_t> early_rows;  // those of sent_rows that are early
 };
 
 // Counts the demand of the batch `whole`, of all ranks' rows, by the code that routes ids
-// (CountRoutes). User error if an id is outside its table.
-StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const EmbeddingLayout& layout,
-                                const ShardPlan& plan, int64_t leaves, const RankHosts* hosts);
+// (CountRoutes). before: the batch of the step before, if rows are sent early; else null. User
+// error if an id is outside its table.
+StatusOr<JobDemand> CountDemand(const SparseBatch& whole, const SparseBatch* before,
+                                const EmbeddingLayout& layout, const ShardPlan& plan,
+                                int64_t leaves, const RankHosts* hosts);
 
-// Returns the first training batch of the data set, as one rank reads it.
-StatusOr<SparseBatch> FirstBatch(const Experiment& experiment, const ResolvedModel& model,
-                                 const Dataset& dataset);
-// Returns a batch of ids that lie uniformly among those of their tables, from a fixed seed. bags:
-// ids of a row by field; empty: one each.
-SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model);
+// Returns the first `count` training batches of the data set, as one rank reads them, epoch after
+// epoch.
+StatusOr<std::vector<SparseBatch>> FirstBatches(const Experiment& experiment,
+                                                const ResolvedModel& model, const Dataset& dataset,
+                                                int count);
+// Returns a batch of ids that lie uniformly among those of their tables, from a fixed seed for each
+// stream. bags: ids of a row by field; empty: one each.
+SparseBatch UniformBatch(int64_t rows, std::span<const int32_t> bags, const ResolvedModel& model,
+                         uint64_t stream = 0);
 
 }  // namespace elastor
 

@@ -380,9 +380,9 @@ class RealSteps {
       index.Reset(unique.size(), list.data());
       index.Number({unique.keys(), static_cast<size_t>(unique.size())}, numbers.data());
     });
-    ELASTOR_ASSIGN_OR_RETURN(
-        measured.demand, CountDemand(batch, layout, plan_, experiment_.parallel().virtual_shards(),
-                                     /*hosts=*/nullptr));
+    ELASTOR_ASSIGN_OR_RETURN(measured.demand, CountDemand(batch, /*before=*/nullptr, layout, plan_,
+                                                          experiment_.parallel().virtual_shards(),
+                                                          /*hosts=*/nullptr));
     return measured;
   }
 

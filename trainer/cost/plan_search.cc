@@ -64,8 +64,9 @@ StatusOr<PlanSearch> Predictor::SearchPlan(int ranks, int ranks_per_host, int64_
     return *searched_;
   }
   ELASTOR_ASSIGN_OR_RETURN(PlanSearch best, ComparePlans(ranks, ranks_per_host, batch_rows));
-  ELASTOR_ASSIGN_OR_RETURN(const SparseBatch* const batch, BatchOf(batch_rows));
-  int64_t tries = ranks == 1 ? 0 : TriesOf(static_cast<int64_t>(batch->ids.size()), ranks);
+  ELASTOR_ASSIGN_OR_RETURN(const std::span<const SparseBatch> batches, BatchesOf(batch_rows));
+  const auto ids = static_cast<int64_t>(batches.front().ids.size());
+  int64_t tries = ranks == 1 ? 0 : TriesOf(ids, ranks);
   // Returns whether the placements are faster; then they are the best.
   const auto try_placements = [&](const std::vector<Placement>& placements) -> StatusOr<bool> {
     if (tries <= 0 || placements == best.placements) return false;

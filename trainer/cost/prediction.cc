@@ -12,6 +12,7 @@
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/process/build_info.h"
 #include "core/report/chart.h"
+#include "embedding/early_rows.h"
 #include "trainer/cost/step_program.h"
 #include "trainer/experiment/make_options.h"
 
@@ -77,20 +78,23 @@ Predictor::Predictor(const Experiment* experiment, const Machine* machine,
       work_(machine, product_rate_.ok() ? *product_rate_ : 1, &graph_,
             PrecisionOf(experiment->training())) {}
 
-StatusOr<const SparseBatch*> Predictor::BatchOf(int64_t rows) {
-  if (batch_ != nullptr && batch_rows_ == rows) return batch_.get();
+StatusOr<std::span<const SparseBatch>> Predictor::BatchesOf(int64_t rows) {
+  if (!batches_.empty() && batch_rows_ == rows) return std::span<const SparseBatch>(batches_);
+  const int count = experiment_->parallel().first_ids_first() ? 2 : 1;
+  batches_.clear();
   if (dataset_ == nullptr) {
     const auto& bags = experiment_->data().shape().bags_of_fields();
-    batch_ = std::make_unique<SparseBatch>(
-        UniformBatch(rows, {bags.data(), static_cast<size_t>(bags.size())}, *model_));
+    for (int i = 0; i < count; ++i) {
+      batches_.push_back(
+          UniformBatch(rows, {bags.data(), static_cast<size_t>(bags.size())}, *model_, i));
+    }
   } else {
     Experiment sized = *experiment_;
     sized.mutable_training()->set_batch_size(static_cast<int32_t>(rows));
-    ELASTOR_ASSIGN_OR_RETURN(SparseBatch batch, FirstBatch(sized, *model_, *dataset_));
-    batch_ = std::make_unique<SparseBatch>(std::move(batch));
+    ELASTOR_ASSIGN_OR_RETURN(batches_, FirstBatches(sized, *model_, *dataset_, count));
   }
   batch_rows_ = rows;
-  return batch_.get();
+  return std::span<const SparseBatch>(batches_);
 }
 
 StatusOr<Prediction> Predictor::Predict(int ranks, int ranks_per_host, int64_t batch_rows) {
@@ -127,13 +131,20 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                             " ranks need ", (ranks - 1) / ranks_per_host + 1,
                             " hosts: expected it, or fewer ranks, or --ranks_per_host"));
   }
-  ELASTOR_ASSIGN_OR_RETURN(const SparseBatch* const batch, BatchOf(batch_rows));
+  ELASTOR_ASSIGN_OR_RETURN(const std::span<const SparseBatch> batches, BatchesOf(batch_rows));
+  const SparseBatch& batch = batches.front();
   const EmbeddingLayout layout(model_->tables, model_->fields);
   const int64_t leaves = experiment_->parallel().virtual_shards();
-  const RankHosts hosts = RankHosts::InOrder(ranks, ranks_per_host);
-  const bool by_host = experiment_->parallel().by_host() && GoesByHost(hosts, ranks, leaves);
-  ELASTOR_ASSIGN_OR_RETURN(const JobDemand demand,
-                           CountDemand(*batch, layout, plan, leaves, by_host ? &hosts : nullptr));
+  const ParallelConfig& parallel = experiment_->parallel();
+  const RankHosts in_order = RankHosts::InOrder(ranks, ranks_per_host);
+  const RankHosts* const hosts =
+      parallel.by_host() && GoesByHost(in_order, ranks, leaves) ? &in_order : nullptr;
+  const bool early = parallel.overlap() && parallel.first_ids_first() &&
+                     HasEarlyRows(plan, static_cast<int>(layout.tables()),
+                                  MakeSparseOptimizer(experiment_->optimizer()).rule.kind, hosts);
+  ELASTOR_ASSIGN_OR_RETURN(
+      const JobDemand demand,
+      CountDemand(batch, early ? &batches.back() : nullptr, layout, plan, leaves, hosts));
   StepModel step;
   step.work = &work_;
   step.graph = &graph_;
@@ -147,8 +158,7 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
                 .batch_losses = step.options.task.batch_losses(),
                 .scalar_words = ScalarWords(model_->tables),
                 .wire = MakeWireFormats(experiment_->parallel()),
-                .halves = !machine_->gpus(),
-                .hosts = by_host ? &hosts : nullptr};
+                .hosts = hosts};
   step.gpus = machine_->gpus();
   step.threads = threads;
   step.width = TableWidth(*experiment_);
@@ -164,7 +174,7 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
   Prediction prediction;
   prediction.ranks = ranks;
   prediction.ranks_per_host = ranks_per_host;
-  prediction.batch_rows = batch->rows;
+  prediction.batch_rows = batch.rows;
   const std::vector<double>& marks = result.marks[0];
   const auto at = [&](int mark) { return marks[MarkOf(kSteps - 1, mark)]; };
   prediction.step_seconds = at(kEndMark) - at(0);

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,7 +87,9 @@ class Predictor {
   std::vector<std::string> Warnings() const;
 
  private:
-  StatusOr<const SparseBatch*> BatchOf(int64_t rows);
+  // Returns the batch that is predicted, and behind it, with first_ids_first, that of the step
+  // before.
+  StatusOr<std::span<const SparseBatch>> BatchesOf(int64_t rows);
 
   const Experiment* experiment_;
   const Machine* machine_;
@@ -97,7 +99,7 @@ class Predictor {
   const Graph graph_;  // as the executor runs it
   const StatusOr<double> product_rate_;
   const WorkTimes work_;
-  std::unique_ptr<SparseBatch> batch_;  // of the last size
+  std::vector<SparseBatch> batches_;  // of the last size
   int64_t batch_rows_ = 0;
   // The last search, of a batch of so many rows.
   std::optional<PlanSearch> searched_;

@@ -45,7 +45,8 @@ class RankWriter {
       Calls(Phase::kScalars, StepPart::kRouteIds);
     }
     Enter(StepPart::kLookup);
-    Work(StepPart::kLookup, work_.FindRows(owned()) + work_.CopyRows(sent_rows()), true);
+    Work(StepPart::kLookup, work_.FindRows(owned()) + work_.CopyRows(sent_rows() - early_rows()),
+         true);
     Calls(Phase::kRowExchange);
 
     Enter(StepPart::kCompute);
@@ -89,6 +90,7 @@ class RankWriter {
   }
   double owned() const { return static_cast<double>(demand_.owned_keys[rank_]); }
   double sent_rows() const { return static_cast<double>(demand_.sent_rows[rank_]); }
+  double early_rows() const { return static_cast<double>(demand_.early_rows[rank_]); }
   double parameters() const { return static_cast<double>(model_.graph->parameters().flat_size()); }
   double own_parameters() const {
     int64_t elements = 0;
@@ -240,6 +242,7 @@ class RankWriter {
       BesideCalls(Phase::kIdExchange);
       Add(StepPart::kCompute, work_.OwnedKeys(listed()), 1, thread);
       BesideCalls(Phase::kScalars);
+      if (!demand_.batch.routes.early.empty()) LookupEarly(thread);
       for (const int bucket : ReduceOrder(buckets_, true)) {
         Wait(thread, bucket, model_.threads);
         ReduceBucket(StepPart::kCompute, bucket, thread);
@@ -248,6 +251,15 @@ class RankWriter {
     }
     main().tasks.push_back({.kind = SimTask::kMark, .index = MarkOf(step_, kComputedMark)});
     if (others > 0) Wait(&main(), done, others);
+  }
+
+  // The keys of two batches are compared, then the early ones found.
+  void LookupEarly(SimThread* thread) {
+    const double found = early_rows() / static_cast<double>(std::max<int64_t>(1, model_.width));
+    Add(StepPart::kCompute,
+        work_.OwnedKeys(2 * owned()) + work_.FindRows(found) + work_.CopyRows(early_rows()), 1,
+        thread);
+    BesideCalls(Phase::kEarlyRows);
   }
 
   void SumBatchLosses() {
@@ -275,7 +287,7 @@ class RankWriter {
     const Range& range = model_.shape.buckets[bucket];
     const auto elements = static_cast<double>(range.size());
     const double nodes = static_cast<double>(nodes_.OfRank(rank_));
-    const bool packs = nodes > 1 || model_.shape.hosts != nullptr || halves();
+    const bool packs = nodes > 1 || model_.shape.hosts != nullptr;
     double before = model_.threads > 1 ? work_.Fold(model_.threads * elements) : 0;
     if (packs) before += work_.Copy(nodes * elements * model_.shape.element_bytes);
     Add(part, before, 1, thread);
@@ -289,18 +301,9 @@ class RankWriter {
     if (call == 0) Add(part, work_.Fold(summed.back()), 1, thread);
   }
 
-  bool halves() const {
-    return model_.shape.halves && Halves(model_.shape.ranks, model_.shape.leaves, nodes_);
-  }
   // The elements that the rank reads for sums of a bucket behind each of its calls.
   std::vector<double> SummedBehindCalls(const Range& bucket) const {
     std::vector<double> summed;
-    if (halves()) {
-      for (const auto& round : HalvedBucket(bucket, rank_, model_.shape.ranks).rounds) {
-        summed.push_back(2 * static_cast<double>(round.kept.size()));
-      }
-      return summed;
-    }
     const bool by_host = model_.shape.hosts != nullptr;
     if (by_host) summed.push_back(gathered_elements(bucket));
     const auto slice = static_cast<double>(SliceOfRank(bucket, rank_, model_.shape.ranks).size());

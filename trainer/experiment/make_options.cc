@@ -402,6 +402,7 @@ TrainStepOptions MakeTrainStepOptions(const Experiment& experiment, const Datase
   options.clip_norm = optimizer.clip_norm();
   options.embedding_l2 = optimizer.embedding_l2();
   options.overlap = experiment.parallel().overlap();
+  options.first_ids_first = experiment.parallel().first_ids_first();
   options.dense = {.rule = MakeRule(optimizer, DenseKind(optimizer.dense())),
                    .dense_l2 = optimizer.dense_l2(),
                    .embedding_l2 = optimizer.embedding_l2(),

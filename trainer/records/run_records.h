@@ -124,6 +124,8 @@ struct CommunicationRecord {
   int64_t all_bytes = 0;
   int64_t messages_between_hosts = 0;  // of these, to ranks of other hosts
   int64_t bytes_between_hosts = 0;
+  // Of early rows: their share of the rows that travel in steps.
+  std::optional<double> rows_share = std::nullopt;
 };
 inline constexpr RecordField<CommunicationRecord> kCommunicationFields[] = {
     {.name = "phase", .value = &CommunicationRecord::phase},
@@ -136,6 +138,9 @@ inline constexpr RecordField<CommunicationRecord> kCommunicationFields[] = {
     {.name = "all_bytes_sent", .value = &CommunicationRecord::all_bytes},
     {.name = "messages_between_hosts", .value = &CommunicationRecord::messages_between_hosts},
     {.name = "bytes_between_hosts", .value = &CommunicationRecord::bytes_between_hosts},
+    {.name = "rows_share",
+     .value = &CommunicationRecord::rows_share,
+     .if_empty = IfEmpty::kLeftOut},
 };
 
 struct Summary {

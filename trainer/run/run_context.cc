@@ -1,5 +1,6 @@
 #include "trainer/run/run_context.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/host_memory.h"
@@ -8,6 +9,7 @@
 #include "core/graph/per_sample.h"
 #include "core/kernels/cpu/isa.h"
 #include "core/process/build_info.h"
+#include "embedding/sharded_embedding.h"
 #include "trainer/data/block_format.h"
 #include "trainer/experiment/config.h"
 #include "trainer/experiment/make_options.h"
@@ -83,12 +85,19 @@ StatusOr<std::vector<CommunicationRecord>> CommunicationRecords(Communicator& co
                                sum.bytes_between_hosts});
     }
   }
+  const ShardedEmbedding<float>* const embedding = backend.host_embedding();
+  const auto rows =
+      embedding == nullptr ? ShardedEmbedding<float>::SentRows{} : embedding->sent_rows();
+  sent.insert(sent.end(), {rows.early, rows.all});
   ELASTOR_RETURN_IF_ERROR(communicator.AllReduceSum(Phase::kMetrics, sent));
   for (size_t i = 0; i < records.size(); ++i) {
     records[i].all_messages = sent[4 * i];
     records[i].all_bytes = sent[4 * i + 1];
     records[i].messages_between_hosts = sent[4 * i + 2];
     records[i].bytes_between_hosts = sent[4 * i + 3];
+    if (records[i].phase != PhaseName(Phase::kEarlyRows)) continue;
+    records[i].rows_share = static_cast<double>(sent.end()[-2]) /
+                            static_cast<double>(std::max<int64_t>(1, sent.back()));
   }
   std::erase_if(records, [](const CommunicationRecord& record) { return record.calls == 0; });
   return records;

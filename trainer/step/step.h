@@ -74,7 +74,9 @@ class Step {
   const StepTimes& times() const { return times_; }
 
  protected:
-  // Counts the step that is being done. Returns the step number, from 1, for its optimizers.
+  // Returns the number of the step that is being done, from 1, for its optimizers.
+  int64_t optimizer_step() const { return optimizer_step_offset_ + steps_ + 1; }
+  // Counts that step, and returns its number.
   int64_t BeginUpdate() { return optimizer_step_offset_ + ++steps_; }
 
   StepTimes times_;

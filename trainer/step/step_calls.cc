@@ -27,14 +27,28 @@ class Calls {
          {kWeightWords * sizeof(int64_t)}});
   }
 
-  void Lookup(const BatchDemand& batch) {
-    for (const auto* leg : {&batch.routes.between, &batch.routes.of_rank}) {
+  // Which rows are early, a bit each, and these rows.
+  void LookupEarly(const RouteCounts& routes) {
+    if (routes.early.empty()) return;
+    std::vector<int64_t> bits, bytes;
+    for (int r = 0; r < shape_.ranks; ++r) {
+      const int64_t words = (routes.of_rank[r].rows.receive_vectors[rank_] + 63) / 64;
+      bits.push_back(words * static_cast<int64_t>(sizeof(int64_t)));
+      bytes.push_back(RowBytes(routes.early[r]));
+    }
+    for (auto* const send : {&bits, &bytes}) {
+      Add({StepPart::kCompute, true, Phase::kEarlyRows, CallKind::kAllToAllV, -1,
+           std::move(*send)});
+    }
+  }
+
+  // early: whether LookupEarly sent some of the rows.
+  void Lookup(const RouteCounts& routes, bool early) {
+    for (const auto* leg : {&routes.between, &routes.of_rank}) {
       if (leg->empty()) continue;
       std::vector<int64_t> bytes;
-      for (const RouteDemand& requester : *leg) {
-        bytes.push_back(WireBytes(shape_.wire.rows, requester.rows.receive[rank_],
-                                  requester.rows.receive_vectors[rank_], shape_.element_bytes));
-      }
+      for (const RouteDemand& requester : *leg) bytes.push_back(RowBytes(requester.rows));
+      for (int r = 0; early && r < shape_.ranks; ++r) bytes[r] -= RowBytes(routes.early[r]);
       Add({StepPart::kLookup, false, Phase::kRowExchange, CallKind::kAllToAllV, -1,
            std::move(bytes)});
     }
@@ -55,15 +69,7 @@ class Calls {
     if (shape_.ranks == 1) return;
     const BatchNodes nodes(shape_.ranks, shape_.leaves, batch.rows);
     const StepPart part = shape_.overlap ? StepPart::kCompute : StepPart::kReduce;
-    const bool halves = shape_.halves && Halves(shape_.ranks, shape_.leaves, nodes);
     for (const int b : ReduceOrder(static_cast<int>(shape_.buckets.size()), shape_.overlap)) {
-      if (halves) {
-        const HalvedBucket halved(shape_.buckets[b], rank_, shape_.ranks);
-        for (const HalvedBucket::Round& round : halved.rounds) {
-          AddRound(part, shape_.overlap, Phase::kDenseReduce, b, round.partner, round.sent);
-        }
-        continue;
-      }
       const auto send = [&](SliceExchange* exchange) {
         Add({part, shape_.overlap, Phase::kDenseReduce, CallKind::kAllToAllV, b,
              std::move(exchange->send)});
@@ -109,14 +115,6 @@ class Calls {
 
   void GatherBuckets() {
     for (int b = 0; b < static_cast<int>(shape_.buckets.size()); ++b) {
-      if (shape_.halves && Halves(shape_.ranks, shape_.leaves)) {
-        const HalvedBucket halved(shape_.buckets[b], rank_, shape_.ranks);
-        for (size_t i = halved.rounds.size(); i-- > 0;) {
-          const HalvedBucket::Round& round = halved.rounds[i];
-          AddRound(StepPart::kUpdate, false, Phase::kDenseGather, b, round.partner, round.kept);
-        }
-        continue;
-      }
       if (shape_.hosts != nullptr) {
         HostExchange exchange;
         exchange.SizeGather(shape_.buckets[b], *shape_.hosts, shape_.ranks, rank_,
@@ -137,11 +135,10 @@ class Calls {
   std::vector<StepCall> Take() && { return std::move(calls_); }
 
  private:
-  void AddRound(StepPart part, bool beside, Phase phase, int bucket, int partner,
-                const Range& sent) {
-    std::vector<int64_t> bytes(shape_.ranks, 0);
-    bytes[partner] = sent.size() * shape_.element_bytes;
-    Add({part, beside, phase, CallKind::kAllToAllV, bucket, std::move(bytes)});
+  // Returns the bytes of the rows that this rank sends to a requester.
+  int64_t RowBytes(const VectorExchange& requested) const {
+    return WireBytes(shape_.wire.rows, requested.receive[rank_], requested.receive_vectors[rank_],
+                     shape_.element_bytes);
   }
   // The lists of ids, and their sizes before them.
   void Lists(const RouteDemand& asked, StepPart part, bool beside) {
@@ -191,9 +188,12 @@ std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& bat
                                   const BatchDemand* next, bool routed, int rank) {
   Calls calls(shape, rank);
   if (!routed) calls.RouteIds(batch, StepPart::kRouteIds, /*beside=*/false);
-  calls.Lookup(batch);
+  calls.Lookup(batch.routes, /*early=*/routed && !batch.routes.early.empty());
   calls.BatchLosses();
-  if (shape.overlap && next != nullptr) calls.RouteIds(*next, StepPart::kCompute, /*beside=*/true);
+  if (shape.overlap && next != nullptr) {
+    calls.RouteIds(*next, StepPart::kCompute, /*beside=*/true);
+    calls.LookupEarly(next->routes);
+  }
   calls.ReduceBuckets(batch);
   calls.RouteGradients(batch);
   calls.Scalars();

@@ -27,7 +27,7 @@ namespace elastor {
 // exchange comes from the function that the exchange itself uses. Whoever predicts a step attaches
 // durations to it (trainer/cost). train_step_test holds it to the calls that steps make. A pass
 // that removes rows of keyed tables (embedding/row_pass.h) makes further calls, which are not
-// declared: how many depends on the scores.
+// declared: how many depends on the scores. Rows that were early are sent again behind it.
 
 // The parts, in order. Each is named as its activity: "route_ids".
 enum class StepPart {
@@ -105,7 +105,6 @@ struct StepShape {
   int64_t scalar_words = kScalarWords;  // ScalarWords
   int64_t element_bytes = sizeof(float);
   WireFormats wire = {};
-  bool halves = true;  // dense buckets where ranks can (Halves); GPUs exchange them directly
   const RankHosts* hosts = nullptr;  // if vectors and dense gradients go by host
 };
 
@@ -132,8 +131,9 @@ struct StepCall {
   }
 };
 
-// Returns the calls of rank `rank`, in order. next: the batch whose ids are routed beside the
-// computation; null: none. routed: whether the batch's ids were, in the step before.
+// Returns the calls of rank `rank`, in order. next: the batch whose ids are routed, and whose early
+// rows are sent, beside the computation; null: none. routed: whether the batch's were, in the step
+// before.
 std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& batch,
                                   const BatchDemand* next, bool routed, int rank);
 

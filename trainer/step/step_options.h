@@ -40,6 +40,8 @@ struct TrainStepOptions {
   double clip_norm = 0;     // 0: no clipping
   double embedding_l2 = 0;  // lambda of embedding rows, for the reported penalty
   bool overlap = false;     // ids of the next batch and dense slices travel during computation
+  // With overlap: so do the next batch's rows that this step does not update. On the host.
+  bool first_ids_first = false;
   DenseOptimizerOptions dense;
 };
 

@@ -234,16 +234,19 @@ Status TrainStep<T>::SumBatchLosses(const LocalBatch& batch) {
   return OkStatus();
 }
 
-// Forward and backward over this rank's leaves. With overlap, the next batch's ids and finished
-// buckets of dense gradients travel meanwhile, in the same order on every rank.
+// Forward and backward over this rank's leaves. With overlap, the next batch's ids, those of its
+// rows that this step does not update, and finished buckets of dense gradients travel meanwhile, in
+// the same order on every rank.
 template <typename T>
 Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Scalars* scalars) {
   std::vector<std::future<Status>> jobs;
   if (worker_ != nullptr && next != nullptr) {
-    jobs.push_back(worker_->Post([this, next]() -> Status {
+    const bool early =
+        options_.first_ids_first && embedding_->MayLookupEarly(this->optimizer_step());
+    jobs.push_back(worker_->Post([this, next, early]() -> Status {
       ELASTOR_RETURN_IF_ERROR(Route(*next, RouteThreads::kCaller, &next_));
       embedding_->FetchAhead(next_.ids.get());
-      return OkStatus();
+      return early ? embedding_->LookupEarly(*routed_.ids, next_.ids.get()) : OkStatus();
     }));
     next_routed_ = true;
   }

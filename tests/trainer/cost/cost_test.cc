@@ -228,6 +228,46 @@ TEST_F(PredictionTest, PartsAddUpToTheStep) {
   }
 }
 
+// The rows of a batch are the same bytes, some of them beside the computation. Besides, a bit a row
+// says which.
+TEST_F(PredictionTest, EarlyRowsAreTheSameBytes) {
+  Machine machine = SlowMachine();
+  for (Link* const link : {machine.mutable_same_host(), machine.mutable_other_host()}) {
+    link->set_latency_s(1e-4);
+    link->set_bytes_per_s(1e6);
+  }
+  ParallelConfig* const parallel = experiment_.mutable_parallel();
+  parallel->set_overlap(true);
+  const StatusOr<Prediction> without = Predict(machine, 4, 2048);
+  parallel->set_first_ids_first(true);
+  const StatusOr<Prediction> with = Predict(machine, 4, 2048);
+  ASSERT_TRUE(without.ok() && with.ok());
+  // Ids are drawn from so many that few occur twice: no row may be left for a later message.
+  EXPECT_GT(with->all_sent.messages, without->all_sent.messages + 4 * 3);
+  EXPECT_LE(with->all_sent.messages, without->all_sent.messages + 2 * 4 * 3);
+  const int64_t bits = 8 * (with->all_sent.bytes - without->all_sent.bytes);
+  EXPECT_NEAR(static_cast<double>(bits), 2048 * 3 * 0.75, 4 * 3 * 64 + 100);
+  EXPECT_EQ(bits % 64, 0);
+  EXPECT_GT(with->hidden_seconds, without->hidden_seconds);
+  EXPECT_LT(with->step_seconds, without->step_seconds);
+  // By host no row is early.
+  parallel->set_by_host(true);
+  const auto predict_by_host = [&] {
+    return Predictor(&experiment_, &machine, &*model_, &info_, nullptr).Predict(4, 2, 2048);
+  };
+  const StatusOr<Prediction> both = predict_by_host();
+  parallel->set_first_ids_first(false);
+  const StatusOr<Prediction> by_host = predict_by_host();
+  ASSERT_TRUE(both.ok() && by_host.ok());
+  EXPECT_EQ(both->all_sent.messages, by_host->all_sent.messages);
+  EXPECT_EQ(both->all_sent.bytes, by_host->all_sent.bytes);
+  EXPECT_EQ(both->step_seconds, by_host->step_seconds);
+  parallel->set_by_host(false);
+  parallel->set_first_ids_first(true);
+  parallel->set_overlap(false);
+  EXPECT_EQ(Predict(machine, 4, 2048)->all_sent.messages, without->all_sent.messages);
+}
+
 // Without links, one rank computes 6 FLOPs, three multiply-adds, a multiply-add of the forward
 // pass.
 TEST_F(PredictionTest, ProductsBoundAStepWithoutAnythingElse) {

@@ -138,7 +138,8 @@ TEST(RecordJsonTest, ASummaryReadsBack) {
   written.embedding_parameters = int64_t{1} << 40;
   written.numeric_hash = "0123456789abcdef";
   written.spectrum = {{.stage = "tokens", .stable = {.mean = 1.25}, .entropy = {.mean = 2.5}}};
-  written.communication = {{"row_exchange", "training", 3, 6, 100, 0.5, 18, 300}};
+  written.communication = {{"row_exchange", "training", 3, 6, 100, 0.5, 18, 300},
+                           {"early_rows", "training", 6, 6, 100, 0.5, 18, 300, 12, 200, 0.75}};
   const std::string text = ToJson(written);
   const StatusOr<Summary> summary = ParseSummary(text);
   ASSERT_TRUE(summary.ok()) << summary.status().message();
@@ -147,6 +148,7 @@ TEST(RecordJsonTest, ASummaryReadsBack) {
   EXPECT_EQ(summary->labels[0].best_auc, 0.8);
   EXPECT_FALSE(summary->best_gauc);
   EXPECT_EQ(summary->communication[0].all_bytes, 300);
+  EXPECT_EQ(summary->communication[1].rows_share, 0.75);
 
   written = {};
   written.metrics.accuracy = 0.5;

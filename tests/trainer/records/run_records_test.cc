@@ -211,7 +211,8 @@ Summary MakeSummary() {
   summary.peak_memory_bytes = 4096;
   summary.spectrum = {{.stage = "tokens", .stable = {.mean = 1.25}, .entropy = {.mean = 2.5}},
                       {.stage = "block1.ffn", .stable = {.mean = 10}, .entropy = {.mean = 11}}};
-  summary.communication = {{"row_exchange", "training", 3, 6, 100, 0.5, 18, 300}};
+  summary.communication = {{"row_exchange", "training", 3, 6, 100, 0.5, 18, 300},
+                           {"early_rows", "training", 6, 6, 100, 0.5, 18, 300, 12, 200, 0.75}};
   return summary;
 }
 
@@ -234,11 +235,13 @@ TEST(RunRecordsTest, SummaryAsJson) {
   EXPECT_EQ(json["peak_memory_bytes"], 4096);
   ASSERT_EQ(json["spectrum"].size(), 2u);
   EXPECT_EQ(json["spectrum"][1]["entropy_rank_mean"], 11);
-  ASSERT_EQ(json["communication"].size(), 1u);
+  ASSERT_EQ(json["communication"].size(), 2u);
   EXPECT_EQ(json["communication"][0]["phase"], "row_exchange");
   EXPECT_EQ(json["communication"][0]["work"], "training");
   EXPECT_EQ(json["communication"][0]["rank0_messages_sent"], 6);
   EXPECT_EQ(json["communication"][0]["all_bytes_sent"], 300);
+  EXPECT_FALSE(json["communication"][0].contains("rows_share"));
+  EXPECT_EQ(json["communication"][1]["rows_share"], 0.75);
   EXPECT_TRUE(Json::parse(ToJson(Summary()))["auc"].is_null());
 }
 

@@ -18,9 +18,11 @@
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
+#include "embedding/early_rows.h"
 #include "embedding/embedding_layout.h"
 #include "embedding/exchange_places.h"
 #include "embedding/route_count.h"
+#include "embedding/unique_ids.h"
 #include "trainer/checkpoint/state_digest.h"
 #include "trainer/data/batch.h"
 #include "trainer/step/step_calls.h"
@@ -155,6 +157,7 @@ TrainStepOptions StepOptions(const TinyTraining& training, const Spread& spread)
   options.clip_norm = training.clip_norm;
   options.embedding_l2 = training.l2;
   options.overlap = spread.overlap;
+  options.first_ids_first = spread.first_ids_first;
   options.dense.rule = SparseOptions(training.dense, 0).rule;
   options.dense.dense_l2 = training.l2;
   options.dense.decoupled_decay = training.decoupled_decay;
@@ -251,7 +254,8 @@ class Rank {
         begin += rows;
       }
     }
-    for (size_t i = 0; i < batches.size() && error_.empty(); ++i) {
+    const size_t steps = std::min(batches.size(), training_.stop_after);
+    for (size_t i = 0; i < steps && error_.empty(); ++i) {
       const LocalBatch* const next = i + 1 < batches.size() ? &batches[i + 1] : nullptr;
       const int64_t requests =
           training_.requests ? training_.requests(communicator_->rank(), i) : 0;
@@ -362,6 +366,7 @@ std::string ToString(const Spread& spread) {
   static constexpr const char* kPlans[] = {"row-wise", "table-wise", "replicated", "auto"};
   return std::to_string(spread.ranks) + " ranks, " + std::to_string(spread.threads) + " threads, " +
          kPlans[static_cast<int>(spread.plan)] + (spread.overlap ? ", overlapped" : "") +
+         (spread.first_ids_first ? ", first ids first" : "") +
          (spread.hosts.empty() ? "" : ", by host");
 }
 
@@ -389,17 +394,25 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                            .scalar_words = ScalarWords(options.tables),
                            .wire = options.wire,
                            .hosts = hosts};
+  const bool early = spread.overlap && spread.first_ids_first &&
+                     HasEarlyRows(plan, static_cast<int>(layout.tables()), training.sparse, hosts);
   std::vector<BatchDemand> demands;
+  std::unique_ptr<UniqueIds> updated;  // by the step before
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     int64_t begin = 0;
     for (const int64_t rows : training.batch_rows) {
       BatchDemand& demand = demands.emplace_back();
       demand.rows = rows;
-      StatusOr<RouteCounts> counted = CountRoutes(layout, plan, training.leaves, hosts, [&](int r) {
-        return MakeBatch(begin, rows, r, spread.ranks, training).sparse;
-      });
+      const auto batch_of = [&](int rank, int ranks) {
+        return MakeBatch(begin, rows, rank, ranks, training).sparse;
+      };
+      StatusOr<RouteCounts> counted =
+          CountRoutes(layout, plan, training.leaves, hosts, early ? updated.get() : nullptr,
+                      [&](int r) { return batch_of(r, spread.ranks); });
       CHECK(counted.ok());
       demand.routes = std::move(counted).value();
+      updated = std::make_unique<UniqueIds>(&layout);
+      CHECK(updated->Build(batch_of(0, 1), /*pool=*/nullptr).ok());
       begin += rows;
     }
   }
@@ -534,7 +547,9 @@ double DecayDeviation(const Spread& spread) {
 Outcome Train(const TinyTraining& training, const Spread& spread) {
   const Outcome outcome = Run(training, spread);
   EXPECT_EQ(outcome.error, "") << ToString(spread);
-  EXPECT_EQ(outcome.steps.size(), kEpochs * training.batch_rows.size()) << ToString(spread);
+  EXPECT_EQ(outcome.steps.size(),
+            std::min(kEpochs * training.batch_rows.size(), training.stop_after))
+      << ToString(spread);
   return outcome;
 }
 

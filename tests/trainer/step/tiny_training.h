@@ -46,6 +46,7 @@ struct TinyTraining {
   RowRules rules = {};  // of keyed tables
   WireFormats wire = {};
   bool evaluate = true;  // in the middle, while the next batch's ids may be routed, and at the end
+  size_t stop_after = SIZE_MAX;  // steps, though batches follow
 };
 
 // What one rank computes with, on a device.
@@ -81,6 +82,7 @@ struct Spread {
   int ranks = 1;
   int threads = 1;
   bool overlap = false;
+  bool first_ids_first = false;
   PlanKind plan = PlanKind::kRowWise;
   std::vector<uint64_t> hosts = {};  // of the ranks, which unite what they send; empty: straight
   std::function<std::unique_ptr<TinyParts>(const TinySetup&)> parts = nullptr;  // null: the CPU's

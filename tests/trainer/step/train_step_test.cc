@@ -3,11 +3,11 @@
 #include <array>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "collective/dense_reduce.h"
 #include "tests/trainer/step/tiny_training.h"
 
 namespace elastor {
@@ -36,7 +36,7 @@ class TrainStepTest : public testing::TestWithParam<TinyCase> {};
 
 // The law of the project. A case has half of the pairs of ranks and plans. Threads and overlap take
 // turns, so that among all cases every pair of values of ranks, threads, overlap and plan occurs.
-// In some cases vectors go by host.
+// In some cases vectors go by host. Of the overlapped spreads half send first ids first.
 TEST_P(TrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
   const TinyTraining& training = GetParam().training;
   const Outcome expected = Train(training, Spread{});
@@ -47,6 +47,7 @@ TEST_P(TrainStepTest, AnySpreadGivesTheBitsOfOneRank) {
       const Spread spread = {.ranks = kRanks[r],
                              .threads = (r / 2 + p / 2) % 2 == 0 ? 1 : 2,
                              .overlap = (r + p / 2) % 2 == 1,
+                             .first_ids_first = (r + half) % 2 == 0,
                              .plan = kPlans[p],
                              .hosts = by_host && r > 1
                                           ? HostsOf(kRanks[r], static_cast<int>(r + p) % 3)
@@ -128,7 +129,8 @@ TEST(TrainStepKeyedTest, HasTheBitsOfArrays) {
   for (const int ranks : {1, 3, 8}) {
     const Spread spread = {.ranks = ranks,
                            .threads = ranks == 8 ? 1 : 2,
-                           .overlap = ranks == 3,
+                           .overlap = ranks > 1,
+                           .first_ids_first = ranks > 1,
                            .plan = kPlans[ranks % 4]};
     EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
   }
@@ -211,9 +213,11 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
       const Spread spread = {.ranks = kRanks[r],
                              .threads = r % 4 < 2 ? 1 : 2,
                              .overlap = (r + p / 2) % 2 == 0,
+                             .first_ids_first = p != 3 || r > 2,
                              .plan = kPlans[p],
-                             .hosts = r > 2 ? HostsOf(kRanks[r], static_cast<int>(r + p) % 3)
-                                            : std::vector<uint64_t>{},
+                             .hosts = r == 3 || r == 5
+                                          ? HostsOf(kRanks[r], static_cast<int>(r + p) % 3)
+                                          : std::vector<uint64_t>{},
                              .calls = &made};
       Train(training, spread);
       const std::vector<std::vector<TinyCall>> declared = DeclaredCalls(training, spread);
@@ -223,28 +227,6 @@ TEST(TrainStepCallsTest, AreThoseOfTheDeclaration) {
           ASSERT_EQ(ToString(made[rank][i]), ToString(declared[rank][i]))
               << ToString(spread) << ", rank " << rank << ", call " << i;
         }
-      }
-    }
-  }
-}
-
-// Buckets are halved among so many ranks, but not where some have no rows.
-TEST(TrainStepHalvingTest, CallsAndBitsOfManyRanks) {
-  TinyTraining training = {.model = TinyModel(kTinyMlp),
-                           .leaves = kLeastHalvingRanks,
-                           .batch_rows = {kLeastHalvingRanks, kLeastHalvingRanks - 1},
-                           .evaluate = false};
-  const Outcome expected = Train(training, Spread{});
-  for (const bool overlap : {false, true}) {
-    std::vector<std::vector<TinyCall>> made;
-    const Spread spread = {.ranks = kLeastHalvingRanks, .overlap = overlap, .calls = &made};
-    EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
-    const std::vector<std::vector<TinyCall>> declared = DeclaredCalls(training, spread);
-    for (int rank = 0; rank < spread.ranks; ++rank) {
-      ASSERT_EQ(made[rank].size(), declared[rank].size());
-      for (size_t i = 0; i < made[rank].size(); ++i) {
-        ASSERT_EQ(ToString(made[rank][i]), ToString(declared[rank][i]))
-            << ToString(spread) << ", rank " << rank << ", call " << i;
       }
     }
   }
@@ -260,14 +242,63 @@ TEST(TrainStepWireTest, AnySpreadGivesTheBitsOfOneRank) {
       const Outcome expected = Train(training, Spread{});
       digests.insert(expected.digest);
       const int ranks = gradients == WireFormat::kFloat16 ? 3 : 8;
-      const Spread spread = {.ranks = ranks,
-                             .threads = 2,
-                             .overlap = rows == WireFormat::kFloat16,
-                             .hosts = HostsOf(ranks, static_cast<int>(rows))};
-      EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+      for (const bool by_host : {false, true}) {
+        const Spread spread = {
+            .ranks = ranks,
+            .threads = 2,
+            .overlap = !by_host || rows == WireFormat::kFloat16,
+            .first_ids_first = !by_host,
+            .hosts = by_host ? HostsOf(ranks, static_cast<int>(rows)) : std::vector<uint64_t>{}};
+        EXPECT_EQ(Differences(expected, Train(training, spread)), "") << ToString(spread);
+      }
     }
   }
   EXPECT_EQ(digests.size(), std::size(kWires) * std::size(kWires));
+}
+
+// Rows that came early for a batch that no step trains leave no trace: the run may end, or be
+// evaluated, at any step. The same ids come again in the second epoch.
+TEST(TrainStepFirstIdsTest, NoTraceAtAnyStep) {
+  for (const bool keyed : {false, true}) {
+    TinyTraining training = {.model = TinyModel(kTinyMlp), .batch_rows = {37, 50, 23}};
+    training.keyed = keyed;
+    for (training.stop_after = 2; training.stop_after <= 6; ++training.stop_after) {
+      const Outcome expected = Train(training, {.ranks = 3, .threads = 2});
+      const Spread spread = {.ranks = 3, .threads = 2, .overlap = true, .first_ids_first = true};
+      EXPECT_EQ(Differences(expected, Train(training, spread)), "") << training.stop_after;
+    }
+  }
+}
+
+// Of the rows that travel in steps, most are early here, and not all.
+TEST(TrainStepFirstIdsTest, MovesBytesFromTheLookup) {
+  const TinyTraining training = {.model = TinyModel(kTinyMlp), .evaluate = false};
+  const auto bytes = [&](bool first_ids_first, Phase phase, std::vector<uint64_t> hosts = {}) {
+    std::vector<std::vector<TinyCall>> calls;
+    Train(training, {.ranks = 4,
+                     .overlap = true,
+                     .first_ids_first = first_ids_first,
+                     .plan = PlanKind::kTableWise,
+                     .hosts = std::move(hosts),
+                     .calls = &calls});
+    int64_t sum = 0;
+    for (const auto& of_rank : calls) {
+      for (const TinyCall& call : of_rank) {
+        if (call.phase != phase) continue;
+        sum += std::accumulate(call.send.begin(), call.send.end(), int64_t{0});
+      }
+    }
+    return sum;
+  };
+  const int64_t all = bytes(false, Phase::kRowExchange);
+  const int64_t late = bytes(true, Phase::kRowExchange);
+  const int64_t early = bytes(true, Phase::kEarlyRows);
+  EXPECT_EQ(bytes(false, Phase::kEarlyRows), 0);
+  EXPECT_EQ(bytes(true, Phase::kEarlyRows, HostsOf(4, /*kind=*/0)), 0);
+  EXPECT_LT(late, all);
+  EXPECT_GT(late, all / 10);
+  EXPECT_GT(early, all - late);  // with a bit a row
+  EXPECT_LT(early, all - late + all / 8);
 }
 
 TEST(TrainStepThreadsTest, MoreThreadsThanLeaves) {
