@@ -1,18 +1,24 @@
 """proto_cc_library: a .proto compiled by Debian's protoc and linked like any cc_library. links: a library of Debian's."""
 
-def links(library, archives = []):
+def links(library, archives = [], x86_64_archives = []):
     """The linker's options for a library: its shared object, or with --config=release its archive and C++'s.
 
     Args:
       library: Its name.
       archives: Names of those that its archive needs besides.
+      x86_64_archives: Likewise, on x86-64 alone.
     Returns:
       A value for `linkopts`.
     """
+    needed = [library] + archives
     return select({
-        "@elastor//:release": ["-l:lib{}.a".format(name) for name in [library] + archives + ["stdc++"]],
+        "@elastor//:aarch64_release": _archives(needed),
+        "@elastor//:release": _archives(needed + x86_64_archives),
         "//conditions:default": ["-l" + library],
     })
+
+def _archives(names):
+    return ["-l:lib{}.a".format(name) for name in names + ["stdc++"]]
 
 def proto_cc_library(name, src, deps = [], proto_deps = [], **kwargs):
     """Compiles `src` (a file of this package). `proto_deps` are the .proto files it imports."""

@@ -56,7 +56,10 @@ apt_of_root() {
 }
 
 make_root() {
-  [[ ! -e $root/complete ]] || return 0
+  # What tools/install_packages.sh installs here, of libraries.
+  local packages
+  packages=$(sed --quiet '/^packages=(/,/^)/{/^  lib\|^  nlohmann\|^  zlib\|^  openmpi-bin\|^  mpich/p}' tools/install_packages.sh)
+  [[ $(cat "$root/complete" 2>/dev/null) != "$packages" ]] || return 0
   tools/install_packages.sh g++-aarch64-linux-gnu qemu-user
   echo "$0: unpacking arm64 packages in $root"
   mkdir -p "$root"/apt/{state/lists/partial,cache/archives/partial}
@@ -67,9 +70,6 @@ make_root() {
     head --lines=1)
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} bookworm main" \
     >"$root/apt/sources.list"
-  local packages
-  # What tools/install_packages.sh installs here, of libraries.
-  packages=$(sed --quiet '/^packages=(/,/^)/{/^  lib\|^  nlohmann\|^  zlib\|^  openmpi-bin\|^  mpich/p}' tools/install_packages.sh)
   apt_of_root update
   # shellcheck disable=SC2086
   apt_of_root install --yes --download-only $packages libc6-dev libstdc++6 >/dev/null
@@ -78,7 +78,7 @@ make_root() {
   rm --recursive "$root/apt/cache"
   # Absolute links lead into this system.
   local link
-  find "$root" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
+  find "$root" -type l -lname '/*' ! -lname "$root/*" -print0 | while IFS= read -r -d '' link; do
     ln --symbolic --force --no-dereference "$root$(readlink "$link")" "$link"
   done
   # BLAS and others, which Debian's alternatives link at installation, are not needed.
@@ -89,7 +89,7 @@ GCC
   chmod +x "$root/gcc"
   tools/install_packages.sh python3-pip
   XDG_CACHE_HOME=$root/cache ELASTOR_MACHINE=aarch64 tools/install_arrow.sh
-  touch "$root/complete"
+  echo "$packages" >"$root/complete"
 }
 
 read -ra more <<<"${BAZEL_OPTIONS:-}"

@@ -22,6 +22,7 @@ packages=(
   libgmock-dev
   libgoogle-glog-dev
   libgtest-dev
+  liblzma-dev
   libmpich-dev
   libonnx-dev
   libopenmpi-dev
