@@ -20,8 +20,9 @@ struct WireFormats {
 // is the largest power of two that is not above the largest magnitude, rounded to 11 significant
 // bits; 1 if that is zero or not finite. So a vector has 11 significant bits near its largest
 // number, and an absolute error of at most 2^(e - 25) elsewhere. A vector that was rounded once is
-// not changed by being rounded again, so it may travel any number of times. In both a zero is +0, as is what lies below the least normal float; a
-// NaN is one value. All is made of integers, so every machine has the same bits.
+// not changed by being rounded again, so it may travel any number of times. In both a zero is +0,
+// as is what lies below the least normal float; a NaN is one value. All is made of integers, so
+// every machine has the same bits.
 
 // Returns the words of 16 bits of vectors with `elements` numbers in all. REQUIRES: not kFloat32.
 inline int64_t WireWords(WireFormat format, int64_t elements, int64_t vectors) {
