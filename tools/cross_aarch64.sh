@@ -34,7 +34,10 @@ chmod +x "$root/emulate.$$"
 mv "$root/emulate.$$" "${emulator[0]}"
 case $command in
   run) exec "${emulator[@]}" "$@" ;;
-  ldd) exec "${emulator[@]}" "$root/lib/ld-linux-aarch64.so.1" --list "$@" ;;
+  ldd) # QEMU shows programs the root's files as if they lay in /.
+    "${emulator[@]}" "$root/lib/ld-linux-aarch64.so.1" --list "$@" | sed "s|=> /|=> $root/|"
+    exit
+    ;;
 esac
 cd "$(dirname "$0")/.."
 source tools/environment.sh
