@@ -128,7 +128,7 @@ case $command in
     make_root
     cat >"$root/ldd" <<LDD
 #!/bin/sh
-exec "$PWD/tools/cross_aarch64.sh" ldd "\$@"
+ELASTOR_ARM_ROOT="$root" exec "$PWD/tools/cross_aarch64.sh" ldd "\$@"
 LDD
     chmod +x "$root/ldd"
     export ELASTOR_MACHINE=aarch64 ELASTOR_STRIP=aarch64-linux-gnu-strip ELASTOR_LDD=$root/ldd XDG_CACHE_HOME=$root/cache
