@@ -34,7 +34,10 @@ chmod +x "$root/emulate.$$"
 mv "$root/emulate.$$" "${emulator[0]}"
 case $command in
   run) exec "${emulator[@]}" "$@" ;;
-  ldd) exec "${emulator[@]}" "$root/lib/ld-linux-aarch64.so.1" --list "$@" ;;
+  ldd) # QEMU shows programs the root's files as if they lay in /.
+    "${emulator[@]}" "$root/lib/ld-linux-aarch64.so.1" --list "$@" | sed "s|=> /|=> $root/|"
+    exit
+    ;;
 esac
 cd "$(dirname "$0")/.."
 source tools/environment.sh
@@ -125,7 +128,7 @@ case $command in
     make_root
     cat >"$root/ldd" <<LDD
 #!/bin/sh
-exec "$PWD/tools/cross_aarch64.sh" ldd "\$@"
+ELASTOR_ARM_ROOT="$root" exec "$PWD/tools/cross_aarch64.sh" ldd "\$@"
 LDD
     chmod +x "$root/ldd"
     export ELASTOR_MACHINE=aarch64 ELASTOR_STRIP=aarch64-linux-gnu-strip ELASTOR_LDD=$root/ldd XDG_CACHE_HOME=$root/cache
