@@ -293,6 +293,7 @@ def measure_all(options):
 
 HOST_RATES = [0, 1000, 100]  # Mbit/s; 0: as fast as the devices are
 HOST_BATCHES = [4096, 16384]
+HOST_PLANS = [("AUTO", False), ("ROW_WISE", False), ("AUTO", True)]  # and overlap
 HOST_LAUNCH = ["mpirun", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", "FOLDER/on_host", "--host",
                "elastor1:1,elastor2:1", "--mca", "oob_tcp_if_include", "10.79.0.0/24", "--mca", "btl_tcp_if_include",
                "10.79.0.0/24", "--bind-to", "none", "bash", "-c",
@@ -310,7 +311,8 @@ def hosts_part(options):
     rows, drift = [], []
 
     def speed_of(point, guess, launch):
-        return statistics.median(speeds_of(measure(point, guess, options.seconds, options.data, folder / "run", launch)))
+        records = measure(point, guess, options.seconds, options.data, folder / "run", launch)
+        return statistics.median(speeds_of(records))
 
     for model in HOST_MODELS:
         hosts("up")  # with a free link
@@ -323,17 +325,17 @@ def hosts_part(options):
             place.mkdir(exist_ok=True)
             calibrate(model, 0, options.data, place, launch)
             # A slow link makes the step several times as long.
-            found = {(batch, plan): speed_of((model, 2, 1, batch, plan, False), alone[batch] * min(1, (rate or 1000) / 1000), launch)
-                     for batch in HOST_BATCHES for plan in PLANS}
+            found = {(batch, plan, overlap): speed_of((model, 2, 1, batch, plan, overlap),
+                                                      alone[batch] * min(1, (rate or 1000) / 1000), launch)
+                     for batch in HOST_BATCHES for plan, overlap in HOST_PLANS}
             calibrate(model, 1, options.data, place, launch)
-            for batch in HOST_BATCHES:
-                near = [predict((model, 2, 1, batch, False, number), options.data, place, 1) for number in (0, 1)]
-                for plan in PLANS:
-                    predicted = [by_plan[plan] for by_plan in near]
-                    drift.append(max(predicted) / min(predicted) - 1)
-                    rows.append(((model, 2, 1, batch, plan, rate), found[batch, plan],
-                                 statistics.geometric_mean(predicted), alone[batch]))
-                    print(*rows[-1], flush=True)
+            for (batch, plan, overlap), measured in found.items():
+                predicted = [predict((model, 2, 1, batch, overlap, number), options.data, place, 1)[plan]
+                             for number in (0, 1)]
+                drift.append(max(predicted) / min(predicted) - 1)
+                rows.append(((model, rate or "free", batch, plan, overlap), measured,
+                             statistics.geometric_mean(predicted), alone[batch]))
+                print(*rows[-1], flush=True)
     hosts("down")
     errors = errors_of([row[:3] for row in rows])
     worst = rows[errors.index(max(errors))][0]
@@ -343,16 +345,16 @@ def hosts_part(options):
 
 Two network namespaces of one machine with one rank each, which is bound to a core of its own. Their link is a pair of
 virtual devices with the rate that stands in the table. {len(rows)} points: median error {statistics.median(errors):.1%},
-largest {max(errors):.1%} ({worst[0]}, batch {worst[3]:,}, {worst[4]}, {worst[5] or 'free'} Mbit/s). The predictions by the two
+largest {max(errors):.1%} ({worst[0]}, {worst[1]} Mbit/s, batch {worst[2]:,}, {worst[3]}). The predictions by the two
 calibrations around a point differ by {statistics.median(drift):.1%} in the median, and by {max(drift):.1%} at most.
 The last column is the speed over that of one rank alone at the same global batch.
 
-| model | Mbit/s | batch | plan | measured, samples/s | predicted | error | of one host |
-|---|---|---|---|---|---|---|---|
+| model | Mbit/s | batch | plan | overlap | measured, samples/s | predicted | error | of one host |
+|---|---|---|---|---|---|---|---|---|
 """
-    for (model, _, _, batch, plan, rate), measured, predicted, alone in rows:
-        text += (f"| {model} | {rate or 'free'} | {batch:,} | {plan} | {measured:,.0f} | {predicted:,.0f} | "
-                 f"{measured / predicted - 1:+.1%} | {measured / alone:.2f} |\n")
+    for (model, rate, batch, plan, overlap), measured, predicted, alone in rows:
+        text += (f"| {model} | {rate} | {batch:,} | {plan} | {'yes' if overlap else 'no'} | {measured:,.0f} | "
+                 f"{predicted:,.0f} | {measured / predicted - 1:+.1%} | {measured / alone:.2f} |\n")
     return text + f"\n{machine_line()}\n"
 
 
