@@ -219,6 +219,9 @@ def measured_part(rows, drift, spread):
     cores = os.cpu_count()
     within = [row for row in rows if row[0][1] * row[0][2] <= cores]
     beyond = [row for row in rows if row[0][1] * row[0][2] > cores]
+    counts = {model: sum(row[0][0] == model for row in rows) for model in MODELS}
+    short = [f"{model} ({count} of {len(points(model))} points)" for model, count in counts.items()
+             if count < len(points(model))]
     shares = plan_choices(rows)
     within_shares = [sum(share >= 1 - loss for share in shares) for loss in (0.03, 0.05, 0.1)]
     text = """## Measured on one machine
@@ -243,7 +246,7 @@ of the fastest measured one in {within_shares[0]} of {len(shares)} cases, within
 differs from itself, so the fastest of several is partly chance.
 
 All runs have {SHARDS} virtual shards. Left out: larger batches of {", ".join(LARGEST_BATCH)}, whose steps take many
-seconds, and plan PLANNED.
+seconds, and plan PLANNED.{" Not measured to the end: " + ", ".join(short) + "." if short else ""}
 
 | model | ranks × threads | batch | plan | overlap | measured, samples/s | predicted | error |
 |---|---|---|---|---|---|---|---|

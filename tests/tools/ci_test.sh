@@ -75,8 +75,8 @@ cuda_good='CUDA configuration T s   1 passed, 0 failed, 1 skipped'
 packages_name=tools/install_packages.sh
 
 expect '' 0 "$(good packages)" "$(good format)" "$(good sources)" "$(good tests)" "$cuda_good" '5 passed, 0 failed, 1 skipped'
-grep --quiet "^$packages_name: installing 33 packages: bazel-bootstrap .* slurm-wlm\$" log &&
-  grep --quiet "^$packages_name: installed 33 packages in [0-9]* s\$" log &&
+grep --quiet "^$packages_name: installing 34 packages: bazel-bootstrap .* slurm-wlm\$" log &&
+  grep --quiet "^$packages_name: installed 34 packages in [0-9]* s\$" log &&
   [[ $(cat state/.calls) == $'update\ninstall' ]] ||
   { echo "packages: expected one update and one install, found $(cat state/.calls log)" && failures=$((failures + 1)); }
 [[ $(cat state/.bazel) == $'tests query\ntests build\ntests test\ntests query\ncuda build\ncuda test' ]] ||
