@@ -24,6 +24,7 @@ Each command replaces its own part of the page and keeps the others'.
 """
 
 import argparse
+import atexit
 import concurrent.futures
 import datetime
 import json
@@ -313,6 +314,8 @@ def hosts_part(options):
         shlex.quote(word.replace("FOLDER", str(folder))) for word in HOST_LAUNCH]
     rows, drift = [], []
 
+    atexit.register(hosts, "down")
+
     def speed_of(point, guess, launch):
         records = measure(point, guess, options.seconds, options.data, folder / "run", launch)
         return statistics.median(speeds_of(records))
@@ -326,6 +329,8 @@ def hosts_part(options):
                 hosts("throttle", rate)
             place = folder / str(rate)
             place.mkdir(exist_ok=True)
+            for number in (0, 1):
+                shutil.rmtree(machine_of(model, number, place).parent, ignore_errors=True)
             calibrate(model, 0, options.data, place, launch)
             # A slow link makes the step several times as long.
             found = {(batch, plan, overlap): speed_of((model, 2, 1, batch, plan, overlap),
@@ -339,7 +344,6 @@ def hosts_part(options):
                 rows.append(((model, rate or "free", batch, plan, overlap), measured,
                              statistics.geometric_mean(predicted), alone[batch]))
                 print(*rows[-1], flush=True)
-    hosts("down")
     errors = errors_of([row[:3] for row in rows])
     worst = rows[errors.index(max(errors))][0]
     text = f"""## Measured on two hosts

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collective/leaf_tree.h"
+#include "collective/rank_hosts.h"
 #include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/clock.h"
@@ -531,9 +532,9 @@ StatusOr<Link> MeasureLink(int peer, Communicator* communicator) {
 // The links from rank 0: to the first other rank of its host, and to the first of another.
 Status MeasureLinks(Communicator* communicator, Machine* machine) {
   if (communicator->size() == 1) return OkStatus();
-  ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> hosts, HostsOfRanks(communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const RankHosts hosts, FindHosts(*communicator));
   for (int peer = 1; peer < communicator->size(); ++peer) {
-    const bool same = hosts[peer] == hosts[0];
+    const bool same = hosts.HostOf(peer) == hosts.HostOf(0);
     if (same ? machine->has_same_host() : machine->has_other_host()) continue;
     ELASTOR_ASSIGN_OR_RETURN(const Link link, MeasureLink(peer, communicator));
     *(same ? machine->mutable_same_host() : machine->mutable_other_host()) = link;
@@ -550,7 +551,7 @@ Status MeasureLinks(Communicator* communicator, Machine* machine) {
     seconds.push_back(SecondsSince(start));
   }
   // Ranks beyond the units take turns (Simulation::TurnsOnHost).
-  const auto of_host = static_cast<double>(std::ranges::count(hosts, hosts[0]));
+  const auto of_host = static_cast<double>(hosts.RanksOf(hosts.HostOf(0)).size());
   const double turns = std::max(1.0, of_host / std::max(1, machine->units_per_host()));
   Link* const link = machine->mutable_same_host();
   link->set_message_s(std::max(0.0, Quartile(std::move(seconds)) / turns - link->latency_s()) /
@@ -559,16 +560,6 @@ Status MeasureLinks(Communicator* communicator, Machine* machine) {
 }
 
 }  // namespace
-
-StatusOr<std::vector<int64_t>> HostsOfRanks(Communicator* communicator) {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  const auto mine = static_cast<int64_t>(std::hash<std::string>{}(name));
-  std::vector<int64_t> hosts(communicator->size());
-  const std::vector<int64_t> sizes(communicator->size(), sizeof mine);
-  ELASTOR_RETURN_IF_ERROR(communicator->AllGatherV(Phase::kSetup, &mine, hosts.data(), sizes));
-  return hosts;
-}
 
 StatusOr<Machine> Calibrate(const Experiment& experiment, const ResolvedModel& model,
                             const Dataset& dataset, Communicator* communicator) {

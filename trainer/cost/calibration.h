@@ -21,9 +21,6 @@ class Machine;
 StatusOr<Machine> Calibrate(const Experiment& experiment, const ResolvedModel& model,
                             const Dataset& dataset, Communicator* communicator);
 
-// Returns every rank's host, as a number. Collective.
-StatusOr<std::vector<int64_t>> HostsOfRanks(Communicator* communicator);
-
 }  // namespace elastor
 
 #endif  // ELASTOR_TRAINER_COST_CALIBRATION_H_

@@ -5,11 +5,11 @@
 #include <future>
 #include <utility>
 
+#include "collective/rank_hosts.h"
 #include "configs/proto/experiment.pb.h"
 #include "configs/proto/machine.pb.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "trainer/cost/calibration.h"
 #include "trainer/cost/machine.h"
 #include "trainer/cost/prediction.h"
 
@@ -56,12 +56,12 @@ StatusOr<PlannedTables> Choose(const Experiment& experiment, const ResolvedModel
 
 StatusOr<PlannedTables> PlanTables(const Experiment& experiment, const ResolvedModel& model,
                                    const Dataset& dataset, Communicator* communicator) {
-  ELASTOR_ASSIGN_OR_RETURN(const std::vector<int64_t> hosts, HostsOfRanks(communicator));
+  ELASTOR_ASSIGN_OR_RETURN(const RankHosts hosts, FindHosts(*communicator));
   PlannedTables planned;
   Status status;
   std::future<StatusOr<PlannedTables>> choice;
   if (communicator->rank() == 0) {
-    const auto of_host = static_cast<int>(std::ranges::count(hosts, hosts[0]));
+    const auto of_host = static_cast<int>(hosts.RanksOf(hosts.HostOf(0)).size());
     choice = std::async(std::launch::async, [&, of_host] {
       return Choose(experiment, model, dataset, communicator->size(), of_host);
     });

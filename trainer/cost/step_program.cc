@@ -28,7 +28,11 @@ class RankWriter {
         rank_(rank),
         calls_(calls),
         buckets_(static_cast<int>(model.shape.buckets.size())),
-        nodes_(model.shape.ranks, model.shape.leaves, demand.batch.rows) {
+        nodes_(model.shape.ranks, model.shape.leaves, demand.batch.rows),
+        host_nodes_(
+            model.shape.hosts == nullptr
+                ? HostNodes()
+                : HostNodes(*model.shape.hosts, nodes_, model.shape.ranks, model.shape.leaves)) {
     threads_.resize(model.threads + (model.shape.overlap ? 1 : 0));
     for (SimThread& thread : threads_) thread.rank = rank;
     for (int t = 0; t < model.threads; ++t) MeasurePasses(t);
@@ -315,15 +319,13 @@ class RankWriter {
   // hosts.
   double gathered_elements(const Range& bucket) const {
     HostExchange exchange;
-    const HostNodes of_hosts(*model_.shape.hosts, nodes_, model_.shape.ranks, model_.shape.leaves);
-    exchange.SizeReduce(bucket, *model_.shape.hosts, nodes_, of_hosts, rank_, 1);
+    exchange.SizeReduce(bucket, *model_.shape.hosts, nodes_, host_nodes_, rank_, 1);
     return static_cast<double>(std::accumulate(exchange.within.receive.begin(),
                                                exchange.within.receive.end(), int64_t{0}));
   }
   double host_nodes() const {
-    const HostNodes of_hosts(*model_.shape.hosts, nodes_, model_.shape.ranks, model_.shape.leaves);
     size_t nodes = 0;
-    for (const auto& leaves : of_hosts.leaves) nodes += leaves.size();
+    for (const auto& leaves : host_nodes_.leaves) nodes += leaves.size();
     return static_cast<double>(nodes);
   }
 
@@ -334,6 +336,7 @@ class RankWriter {
   const std::vector<StepCall>& calls_;  // of rank 0, whose bytes are not read
   const int buckets_;
   const BatchNodes nodes_;
+  const HostNodes host_nodes_;  // none unless vectors go by host
   int step_ = 0;
   std::vector<SimThread> threads_;
   std::vector<Share> shares_;  // by computing thread

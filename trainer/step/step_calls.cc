@@ -68,6 +68,9 @@ class Calls {
   void ReduceBuckets(const BatchDemand& batch) {
     if (shape_.ranks == 1) return;
     const BatchNodes nodes(shape_.ranks, shape_.leaves, batch.rows);
+    const HostNodes host_nodes = shape_.hosts == nullptr
+                                     ? HostNodes()
+                                     : HostNodes(*shape_.hosts, nodes, shape_.ranks, shape_.leaves);
     const StepPart part = shape_.overlap ? StepPart::kCompute : StepPart::kReduce;
     for (const int b : ReduceOrder(static_cast<int>(shape_.buckets.size()), shape_.overlap)) {
       const auto send = [&](SliceExchange* exchange) {
@@ -75,7 +78,6 @@ class Calls {
              std::move(exchange->send)});
       };
       if (shape_.hosts != nullptr) {
-        const HostNodes host_nodes(*shape_.hosts, nodes, shape_.ranks, shape_.leaves);
         HostExchange exchange;
         exchange.SizeReduce(shape_.buckets[b], *shape_.hosts, nodes, host_nodes, rank_,
                             shape_.element_bytes);
