@@ -291,7 +291,9 @@ int Main() {
   if (!unknown.empty())
     return Refuse("--faults: found '" + *unknown.begin() + "'; expected some of" + known);
   const std::string work =
-      FLAGS_work.empty() ? "/tmp/elastor_faults." + std::to_string(getpid()) : Absolute(FLAGS_work);
+      FLAGS_work.empty()
+          ? (fs::temp_directory_path() / ("elastor_faults." + std::to_string(getpid()))).string()
+          : Absolute(FLAGS_work);
   if (fs::exists(work))
     return Refuse("--work=" + work + ": is there already; expected a new folder");
   const OpenMpiFolders folders;
