@@ -1,9 +1,12 @@
 #include "core/base/json.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/base/status.h"
 #include "nlohmann/json.hpp"
@@ -17,36 +20,8 @@ struct Json::Value {
       is;
 };
 
-// To and from the library's values.
+// To the library's values, and what this file knows of a Json.
 struct JsonConversion {
-  static Json From(const Library& library) {
-    switch (library.type()) {
-      case Library::value_t::boolean:
-        return library.get<bool>();
-      case Library::value_t::number_integer:
-        return library.get<int64_t>();
-      case Library::value_t::number_unsigned:
-        return library.get<uint64_t>();
-      case Library::value_t::number_float:
-        return library.get<double>();
-      case Library::value_t::string:
-        return library.get_ref<const std::string&>();
-      case Library::value_t::array: {
-        Json json = Json::array();
-        for (const Library& element : library) json.push_back(From(element));
-        return json;
-      }
-      case Library::value_t::object: {
-        Json json = Json::object();
-        auto& members = std::get<std::vector<Json::Member>>(json.value_->is);
-        for (const auto& [name, value] : library.items()) members.emplace_back(name, From(value));
-        return json;
-      }
-      default:
-        return nullptr;
-    }
-  }
-
   static Library To(const Json& json) {
     if (const auto* elements = As<std::vector<Json>>(json)) {
       Library array = Library::array();
@@ -72,6 +47,17 @@ struct JsonConversion {
   template <typename T>
   static const T* As(const Json& json) {
     return json.value_ == nullptr ? nullptr : std::get_if<T>(&json.value_->is);
+  }
+  template <typename T>
+  static T* As(Json& json) {
+    return const_cast<T*>(As<T>(std::as_const(json)));
+  }
+
+  template <typename T>
+  static T& Set(Json& json, T value) {
+    json = Json();
+    json.value_ = new Json::Value{std::move(value)};
+    return *As<T>(json);
   }
 
   // A number or a bool by a cast.
@@ -102,6 +88,78 @@ template <typename T>
 const T* As(const Json& json) {
   return JsonConversion::As<T>(json);
 }
+
+// Builds the value of a text from what the library's parser finds (its SAX interface).
+class Builder {
+ public:
+  explicit Builder(std::string_view text) {
+    if (!Library::sax_parse(text, this)) root_.reset();
+  }
+  // None: the text is no JSON, or too deep.
+  std::optional<Json>& json() { return root_; }
+  bool too_deep() const { return open_.size() > kMostDepth; }
+
+  bool null() {
+    Place() = nullptr;
+    return true;
+  }
+  bool boolean(bool value) { return Set(value); }
+  bool number_integer(int64_t value) { return Set(value); }
+  bool number_unsigned(uint64_t value) { return Set(value); }
+  bool number_float(double value, const std::string&) { return Set(value); }
+  bool string(std::string& value) { return Set(std::move(value)); }
+  bool binary(std::vector<uint8_t>&) { return false; }
+  bool start_object(size_t) { return Open(Members()); }
+  bool start_array(size_t) { return Open(Elements()); }
+  // A name that is there already gets the new value.
+  bool key(std::string& name) {
+    Members& members = *JsonConversion::As<Members>(*open_.back());
+    const auto found = std::ranges::find(members, name, &Json::Member::first);
+    member_ = found != members.end() ? &found->second
+                                     : &members.emplace_back(std::move(name), Json()).second;
+    return true;
+  }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+  template <typename Error>
+  bool parse_error(size_t, const std::string&, const Error&) {
+    return false;
+  }
+
+ private:
+  // Where the next value goes.
+  Json& Place() {
+    if (open_.empty()) return *root_;
+    if (auto* elements = JsonConversion::As<Elements>(*open_.back())) {
+      return elements->emplace_back();
+    }
+    return *member_;
+  }
+  template <typename T>
+  bool Set(T value) {
+    JsonConversion::Set(Place(), std::move(value));
+    return true;
+  }
+  template <typename T>
+  bool Open(T value) {
+    Json& place = Place();
+    JsonConversion::Set(place, std::move(value));
+    open_.push_back(&place);
+    return !too_deep();
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  // Deeper than in any file of this project. Functions of a value recurse once a level and would
+  // overflow the stack.
+  static constexpr size_t kMostDepth = 100;
+
+  std::optional<Json> root_ = Json();
+  std::vector<Json*> open_;  // arrays and objects, from the outermost
+  Json* member_ = nullptr;   // of the innermost object
+};
 
 bool IsMember(const Json& json) {
   const Elements* pair = As<Elements>(json);
@@ -135,10 +193,7 @@ Json Json::object() {
   return json;
 }
 
-Json Json::parse(std::string_view text) {
-  if (NestsTooDeep(text)) return nullptr;
-  return JsonConversion::From(Library::parse(text, nullptr, /*allow_exceptions=*/false));
-}
+Json Json::parse(std::string_view text) { return Builder(text).json().value_or(nullptr); }
 
 bool Json::is_boolean() const { return As<bool>(*this) != nullptr; }
 bool Json::is_number() const { return is_number_integer() || As<double>(*this) != nullptr; }
@@ -172,9 +227,13 @@ double Json::get() const {
   return JsonConversion::Cast<double>(*this);
 }
 template <>
-std::string Json::get() const {
+std::string_view Json::get() const {
   if (!is_string()) throw JsonError();
   return *As<std::string>(*this);
+}
+template <>
+std::string Json::get() const {
+  return std::string(get<std::string_view>());
 }
 
 bool Json::operator==(const Json& other) const {
@@ -288,30 +347,13 @@ void Json::SetNumber(double value) { value_ = new Value{value}; }
 void Json::SetText(std::string_view text) { value_ = new Value{std::string(text)}; }
 void Json::SetArray() { value_ = new Value{Elements()}; }
 
-bool NestsTooDeep(std::string_view text) {
-  constexpr int kMostDepth = 100;
-  int depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') quoted = !quoted;
-    if (quoted) {
-      i += c == '\\';
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMostDepth) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 Json ParseJson(std::string_view text) {
-  if (NestsTooDeep(text))
+  Builder builder(text);
+  if (builder.too_deep()) {
     throw std::string("brackets lie in each other too deep; the file is damaged");
-  const Library json = Library::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) throw std::string("not a JSON text; the file is damaged or cut off");
-  return JsonConversion::From(json);
+  }
+  if (!builder.json()) throw std::string("not a JSON text; the file is damaged or cut off");
+  return std::move(*builder.json());
 }
 
 }  // namespace elastor

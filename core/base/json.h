@@ -63,7 +63,7 @@ class Json {
   static Json array() { return array({}); }
   static Json array(std::initializer_list<Json> elements);
   static Json object();
-  // Null where the text is no JSON or nests too deep (NestsTooDeep).
+  // Null where the text is no JSON, or its brackets lie in each other more than 100 deep.
   static Json parse(std::string_view text);
 
   bool is_null() const { return value_ == nullptr; }
@@ -75,8 +75,8 @@ class Json {
   bool is_array() const;
   bool is_object() const;
 
-  // T: bool, int, int64_t, uint64_t, double, std::string. A number becomes another type as by a
-  // cast; anything else throws JsonError.
+  // T: bool, int, int64_t, uint64_t, double, std::string, std::string_view (which lives as long as
+  // the value). A number becomes another type as by a cast; anything else throws JsonError.
   template <typename T>
   T get() const;
   // Numbers are equal by value, whatever their types; objects in any order of their members.
@@ -152,12 +152,10 @@ template <>
 double Json::get() const;
 template <>
 std::string Json::get() const;
+template <>
+std::string_view Json::get() const;
 
-// Returns whether brackets of a text nest deeper than in any file of this project. Functions of
-// such a text's value recurse once a level and would overflow the stack.
-bool NestsTooDeep(std::string_view text);
-
-// Returns a text's value. Throws a std::string if the text is not JSON.
+// Returns a text's value. Throws a std::string if the text is no JSON or nests too deep.
 Json ParseJson(std::string_view text);
 
 }  // namespace elastor

@@ -103,9 +103,10 @@ before = score()
 assert before.startswith(b"HTTP/1.1 200"), before
 found = {}
 start = time.time()
-connection = None
+connection, connections = None, 0
 for _ in range(REQUESTS):
-    connection = connection or connect()
+    if connection is None:
+        connection, connections = connect(), connections + 1
     kind = dice.choice(["whole", "body", "body", "body", "any"])
     request = whole() if kind == "whole" else damaged(whole(), kind == "body")
     # What is damaged anywhere may be half of a request for ever.
@@ -127,4 +128,4 @@ for _ in range(REQUESTS):
         connection = None
 assert score() == before, "it scores otherwise than before"
 memory = re.search(rb"\nelastor_resident_memory_bytes (\S+)", get(b"/metrics"))[1].decode()
-print(f"{REQUESTS} requests in {time.time() - start:.0f} s: {found}; {memory} bytes")
+print(f"{REQUESTS} requests on {connections} connections in {time.time() - start:.0f} s: {found}; {memory} bytes")

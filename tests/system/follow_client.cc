@@ -9,7 +9,8 @@
 // - damage SEED N OTHER: N damages of next deltas are refused, each with a line, and change no
 //   score. OTHER has another run's publications, which are refused in the place of these too.
 // - small ROWS: the last base, opened with small rows, takes no delta. WORK/scores gets its scores.
-// - load T MS S: T threads score while a publication comes every MS milliseconds, for S seconds.
+// - load T MS S [ROWS]: T threads score ROWS rows a call (64) while a publication comes every MS
+//   milliseconds, for S seconds.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -49,11 +50,13 @@ class Scored {
   }
   size_t rows() const { return lines_.size(); }
 
-  // The scores of the rows [first, first + rows).
-  std::vector<float> Of(const elastor_model* model, size_t first, size_t rows) const {
+  // The scores of the rows [first, first + rows). `seconds`, if given, gets the time of the call.
+  std::vector<float> Of(const elastor_model* model, size_t first, size_t rows,
+                        double* seconds = nullptr) const {
     std::vector<float> scores(rows * elastor_outputs(model));
     char error[512];
     int code;
+    Clock::time_point begin;
     if (const size_t fields = elastor_fields(model); fields > 0) {
       std::vector<std::string> texts;
       for (size_t row = first; row < first + rows; ++row) {
@@ -62,6 +65,7 @@ class Scored {
       }
       std::vector<const char*> values;
       for (const std::string& text : texts) values.push_back(text.c_str());
+      begin = Clock::now();
       code = elastor_score_values(model, values.data(), rows, scores.data(), error, sizeof(error));
     } else {
       std::vector<float> numeric;
@@ -75,9 +79,11 @@ class Scored {
           columns >> ids.emplace_back();
         }
       }
+      begin = Clock::now();
       code = elastor_score_ids(model, numeric.data(), ids.data(), nullptr, rows, scores.data(),
                                error, sizeof(error));
     }
+    if (seconds != nullptr) *seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     if (code != ELASTOR_OK) End(std::string("score: ") + error);
     return scores;
   }
@@ -413,10 +419,10 @@ long ResidentKb() {
 }
 
 void Load(const fs::path& published, const fs::path& work, const Scored& rows, int thread_count,
-          int pause_ms, double seconds) {
+          int pause_ms, double seconds, size_t rows_of_call) {
   const auto numbers = Numbers(published);
   // The scores of the probe rows at every version tell it.
-  const size_t probes = std::min<size_t>(rows.rows(), 64);
+  const size_t probes = std::min(rows.rows(), rows_of_call);
   std::map<int64_t, std::vector<float>> versions;
   elastor_model* model = nullptr;
   for (const auto& [number, names] : numbers) {
@@ -436,9 +442,9 @@ void Load(const fs::path& published, const fs::path& work, const Scored& rows, i
     for (const std::string& name : numbers.begin()->second) Bring(published, work, name);
     return Open(work);
   };
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  const auto end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
   std::atomic<int64_t> calls = 0, updates = 0, rounds = 0;
-  std::vector<double> latencies, update_seconds;
+  std::vector<double> latencies, update_seconds, first_scores;
   std::vector<long> round_kb;
   while (Clock::now() < end) {
     model = begin_again();
@@ -451,9 +457,8 @@ void Load(const fs::path& published, const fs::path& work, const Scored& rows, i
         int64_t last = newest;
         for (int64_t call = 0; !stop; ++call) {
           const int64_t least = std::max<int64_t>(last, newest.load());
-          const auto start = Clock::now();
-          const std::vector<float> scores = rows.Of(model, 0, probes);
-          const double time = std::chrono::duration<double>(Clock::now() - start).count();
+          double time;
+          const std::vector<float> scores = rows.Of(model, 0, probes, &time);
           if (call % 100 == 0) times[t].push_back(time);  // few, so that memory is the model's
           int64_t found = 0;
           for (auto at = versions.lower_bound(least); at != versions.end() && found == 0; ++at) {
@@ -466,12 +471,16 @@ void Load(const fs::path& published, const fs::path& work, const Scored& rows, i
       });
     }
     for (auto at = std::next(numbers.begin()); at != numbers.end() && Clock::now() < end; ++at) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
+      std::this_thread::sleep_until(
+          std::min(end, Clock::now() + std::chrono::milliseconds(pause_ms)));
+      if (Clock::now() >= end) break;
       for (const std::string& name : at->second) Bring(published, work, name);
       const auto start = Clock::now();
       if (MustUpdate(model, work) != static_cast<uint64_t>(at->first)) End("another version");
       newest = at->first;  // from now on every new call has it
       update_seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      if (!SameBits(rows.Of(model, 0, probes), versions[at->first])) End("an older version");
+      first_scores.push_back(std::chrono::duration<double>(Clock::now() - start).count());
       ++updates;
     }
     stop = true;
@@ -485,16 +494,18 @@ void Load(const fs::path& published, const fs::path& work, const Scored& rows, i
   }
   std::sort(latencies.begin(), latencies.end());
   std::sort(update_seconds.begin(), update_seconds.end());
+  std::sort(first_scores.begin(), first_scores.end());
   const auto at = [](const std::vector<double>& sorted, double share) {
+    if (sorted.empty()) return std::nan("");
     return 1e3 * sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
   };
   std::printf(
       "%lld calls of %zu rows on %d threads, %lld updates in %lld rounds: one version a call\n",
       static_cast<long long>(calls), probes, thread_count, static_cast<long long>(updates),
       static_cast<long long>(rounds));
-  std::printf("a call: p50 %.3f ms, p99 %.3f ms; an update: p50 %.3f ms, p99 %.3f ms\n",
+  std::printf("ms, p50 and p99: a call %.3f %.3f, an update %.3f %.3f, until its score %.3f %.3f\n",
               at(latencies, 0.5), at(latencies, 0.99), at(update_seconds, 0.5),
-              at(update_seconds, 0.99));
+              at(update_seconds, 0.99), at(first_scores, 0.5), at(first_scores, 0.99));
   std::printf("memory at the end of each round, kB:");
   for (const long kb : round_kb) std::printf(" %ld", kb);
   std::printf("\n");
@@ -520,8 +531,8 @@ int main(int argc, char** argv) {
     Damage(published, work, rows, static_cast<uint64_t>(number(5)), static_cast<int>(number(6)),
            argc > 7 ? argv[7] : "");
   } else if (mode == "load") {
-    Load(published, work, rows, static_cast<int>(number(5)), static_cast<int>(number(6)),
-         number(7));
+    Load(published, work, rows, static_cast<int>(number(5)), static_cast<int>(number(6)), number(7),
+         argc > 8 ? static_cast<size_t>(number(8)) : 64);
   } else {
     End("MODE");
   }

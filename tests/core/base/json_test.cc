@@ -42,6 +42,7 @@ TEST(JsonTest, TextsAreTheLibrarys) {
                                  "{}",
                                  "[1,[2,[]],{\"a\":{}}]",
                                  R"({"b":1,"a":{"y":1,"x":2},"b":3})",
+                                 R"({"a":[1],"b":null,"a":{"c":[2]}})",
                                  R"("\u00e9\n\"\ud83d\ude00")",
                                  R"("a)",
                                  "[1,]",
@@ -68,7 +69,11 @@ TEST(JsonTest, TextsAreTheLibrarys) {
   const std::string steering = "a\u202e\u009b\x7f\u061c\\u202e\u2060\u00e9\u0640";
   EXPECT_EQ(Json(steering).dump(), "\"a\\u202e\\u009b\\u007f\\u061c\\\\u202e\u2060\u00e9\u0640\"");
   EXPECT_TRUE(Json::parse(Json(steering).dump()) == Json(steering));
-  EXPECT_TRUE(Json::parse(std::string(200, '[') + std::string(200, ']')).is_null());
+  const auto nested = [](size_t depth) {
+    return Json::parse(std::string(depth, '[') + std::string(depth, ']'));
+  };
+  EXPECT_EQ(nested(100).size(), 1u);
+  EXPECT_TRUE(nested(101).is_null());
 }
 
 TEST(JsonTest, NumbersAreEqualByValue) {
