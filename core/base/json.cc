@@ -96,7 +96,7 @@ class Builder {
     if (!Library::sax_parse(text, this)) root_.reset();
   }
   // None: the text is no JSON, or too deep.
-  std::optional<Json>& json() { return root_; }
+  std::optional<Json> TakeJson() { return std::move(root_); }
   bool too_deep() const { return open_.size() > kMostDepth; }
 
   bool null() {
@@ -193,7 +193,7 @@ Json Json::object() {
   return json;
 }
 
-Json Json::parse(std::string_view text) { return Builder(text).json().value_or(nullptr); }
+Json Json::parse(std::string_view text) { return Builder(text).TakeJson().value_or(nullptr); }
 
 bool Json::is_boolean() const { return As<bool>(*this) != nullptr; }
 bool Json::is_number() const { return is_number_integer() || As<double>(*this) != nullptr; }
@@ -352,8 +352,9 @@ Json ParseJson(std::string_view text) {
   if (builder.too_deep()) {
     throw std::string("brackets lie in each other too deep; the file is damaged");
   }
-  if (!builder.json()) throw std::string("not a JSON text; the file is damaged or cut off");
-  return std::move(*builder.json());
+  std::optional<Json> json = builder.TakeJson();
+  if (!json) throw std::string("not a JSON text; the file is damaged or cut off");
+  return std::move(*json);
 }
 
 }  // namespace elastor
