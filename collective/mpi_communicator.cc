@@ -15,7 +15,6 @@
 // that at any moment the N ranks send to N different ones. At N = 1,024 an all-to-all is up to
 // 1,023 messages out and 1,023 in per rank (none for empty blocks), and as many connections; the
 // broadcast is 10 steps with at most 10 messages from one rank.
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,6 +37,7 @@
 #include "collective/communicator.h"
 #include "collective/mpi_loader.h"
 #include "collective/mpi_part.h"
+#include "collective/pause.h"
 #include "collective/wait_board.h"
 #include "core/base/clock.h"
 #include "core/base/exhausted.h"
@@ -51,19 +51,12 @@ using Seconds = std::chrono::duration<double>;
 constexpr int kMachineExitCode = static_cast<int>(StatusCode::kMachine);
 constexpr char kIsItThisProgram[] = "; is every rank of the job this program?";
 
-// A waiting rank first yields its core between polls, then naps for an eighth of the time waited so
-// far: the nap lengthens a wait by an eighth at most, and ranks that share cores leave them to
-// those that compute. The longest nap bounds how long a message in flight is left alone.
-constexpr auto kYieldTime = std::chrono::microseconds(1000);
-constexpr auto kLongestNap = std::chrono::microseconds(200);
-
-void PauseAfterWaiting(Clock::duration waited) {
-  if (waited < kYieldTime) {
-    sched_yield();
-  } else {
-    std::this_thread::sleep_for(std::min<Clock::duration>(waited / 8, kLongestNap));
-  }
-}
+// A message travels in pieces of so many bytes, or of a 64th of it. Open MPI sends no more than 64
+// KiB at once over TCP. It announces what is longer, and waits for the receiver's answer, which
+// stands behind what the receiver sends itself: of two long messages between two ranks the second
+// would follow the first. Pieces that are not announced are copied, so they are few.
+constexpr int64_t kPieceBytes = 63 * 1024;
+constexpr int64_t kMostPieces = 64;
 
 // How often a waiting rank looks at more than its messages, and the pause between two looks from
 // which on it was this rank that stood still (stopped, swapped out): no peer is blamed for that.
@@ -414,20 +407,23 @@ class MpiCommunicator final : public Communicator {
 
   // The messages of one call between two ranks are matched in the order in which they are posted.
   void Receive(char* data, int64_t bytes, int peer) {
-    for (int64_t begin = 0; begin < bytes; begin += options_.max_message_bytes) {
-      ReceivePiece(data + begin, PieceBytes(begin, bytes), peer);
+    const int64_t piece = PieceBytes(bytes);
+    for (int64_t begin = 0; begin < bytes; begin += piece) {
+      ReceivePiece(data + begin, static_cast<int>(std::min(piece, bytes - begin)), peer);
     }
   }
 
   void Send(const char* data, int64_t bytes, int peer) {
     if (bytes > 0) ++sent_;
-    for (int64_t begin = 0; begin < bytes; begin += options_.max_message_bytes) {
-      SendPiece(data + begin, PieceBytes(begin, bytes), peer);
+    const int64_t piece = PieceBytes(bytes);
+    for (int64_t begin = 0; begin < bytes; begin += piece) {
+      SendPiece(data + begin, static_cast<int>(std::min(piece, bytes - begin)), peer);
     }
   }
 
-  int PieceBytes(int64_t begin, int64_t bytes) const {
-    return static_cast<int>(std::min(options_.max_message_bytes, bytes - begin));
+  int64_t PieceBytes(int64_t bytes) const {
+    return std::min(options_.max_message_bytes,
+                    std::max(kPieceBytes, (bytes + kMostPieces - 1) / kMostPieces));
   }
 
   void ReceivePiece(char* data, int bytes, int peer) {
