@@ -250,8 +250,8 @@ class MpiCommunicator final : public Communicator {
   // Dissemination: after step i every rank has heard of the 2^i ranks before it.
   void Meet() {
     for (int distance = 1; distance < size(); distance *= 2) {
-      ReceivePiece(nullptr, 0, (rank() - distance + size()) % size());
-      SendPiece(nullptr, 0, (rank() + distance) % size());
+      ReceivePiece(nullptr, 0, (rank() - distance + size()) % size(), tag_);
+      SendPiece(nullptr, 0, (rank() + distance) % size(), tag_);
       ++sent_;
       WaitAll();
     }
@@ -375,7 +375,7 @@ class MpiCommunicator final : public Communicator {
     in_call_ = true;
     sent_ = 0;
     history_ = HistoryWith(history_, call);
-    tag_ = 1 + static_cast<int>(history_ % static_cast<uint64_t>(highest_tag_));
+    tag_ = Tag(history_);
     start_ = Clock::now();
     next_look_ = start_ + kLookInterval;
     if (WaitsForFiles()) return;
@@ -408,16 +408,18 @@ class MpiCommunicator final : public Communicator {
   // The messages of one call between two ranks are matched in the order in which they are posted.
   void Receive(char* data, int64_t bytes, int peer) {
     const int64_t piece = PieceBytes(bytes);
+    const int tag = TagOf(bytes);
     for (int64_t begin = 0; begin < bytes; begin += piece) {
-      ReceivePiece(data + begin, static_cast<int>(std::min(piece, bytes - begin)), peer);
+      ReceivePiece(data + begin, static_cast<int>(std::min(piece, bytes - begin)), peer, tag);
     }
   }
 
   void Send(const char* data, int64_t bytes, int peer) {
     if (bytes > 0) ++sent_;
     const int64_t piece = PieceBytes(bytes);
+    const int tag = TagOf(bytes);
     for (int64_t begin = 0; begin < bytes; begin += piece) {
-      SendPiece(data + begin, static_cast<int>(std::min(piece, bytes - begin)), peer);
+      SendPiece(data + begin, static_cast<int>(std::min(piece, bytes - begin)), peer, tag);
     }
   }
 
@@ -426,14 +428,25 @@ class MpiCommunicator final : public Communicator {
                     std::max(kPieceBytes, (bytes + kMostPieces - 1) / kMostPieces));
   }
 
-  void ReceivePiece(char* data, int bytes, int peer) {
-    pending_.push_back({peer, bytes});
-    CheckMpi(messages_.Receive(data, bytes, peer, tag_));
+  // Returns the tag of a message's pieces. Those of a message that its receiver expects with another
+  // length would perhaps fit one by one, so they have another tag, and the receiver waits.
+  int TagOf(int64_t bytes) const {
+    if (bytes <= PieceBytes(bytes)) return tag_;
+    constexpr uint64_t kMix = 0x9E3779B97F4A7C15;
+    return Tag(history_ ^ (static_cast<uint64_t>(bytes) * kMix));
+  }
+  int Tag(uint64_t hash) const {
+    return 1 + static_cast<int>(hash % static_cast<uint64_t>(highest_tag_));
   }
 
-  void SendPiece(const char* data, int bytes, int peer) {
+  void ReceivePiece(char* data, int bytes, int peer, int tag) {
+    pending_.push_back({peer, bytes});
+    CheckMpi(messages_.Receive(data, bytes, peer, tag));
+  }
+
+  void SendPiece(const char* data, int bytes, int peer, int tag) {
     pending_.push_back({kNoPeer, 0});
-    CheckMpi(messages_.Send(data, bytes, peer, tag_));
+    CheckMpi(messages_.Send(data, bytes, peer, tag));
   }
 
   static void CopyOwn(const char* from, int64_t bytes, char* to) {

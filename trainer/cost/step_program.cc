@@ -16,9 +16,10 @@ namespace {
 // step").
 class RankWriter {
  public:
-  // Signals of a step: threads have completed a bucket, the computation has begun, all are done, the
-  // same two of the losses that gradients need, and the weights of a bucket have come.
-  static int Signals(int buckets) { return 2 * buckets + 4; }
+  // Signals of a step: threads have completed a bucket, the computation has begun, all that compute
+  // are done, the same two of the losses that gradients need, the weights of a bucket have come,
+  // and the communication is done.
+  static int Signals(int buckets) { return 2 * buckets + 5; }
 
   RankWriter(const StepModel& model, const JobDemand& demand, int rank, const StepProgram& program)
       : program_(program),
@@ -62,7 +63,7 @@ class RankWriter {
     }
     Work(StepPart::kReduce, work_.NormDense(own_parameters()), /*shared=*/true);
     Enter(StepPart::kRouteGradients);
-    Work(StepPart::kRouteGradients, work_.SumGradients(Elements(Asked(asked().occurrences))), true);
+    if (model_.shape.ranks == 1) SumGradients(StepPart::kRouteGradients);
     Calls(Phase::kGradientExchange);
     Work(StepPart::kRouteGradients,
          (model_.shape.ranks > 1 ? work_.Fold(static_cast<double>(demand_.summed[rank_])) : 0) +
@@ -139,8 +140,9 @@ class RankWriter {
     }
   }
 
-  // The seconds of a computing thread: of the first pass's forward, from there until the last pass's
-  // backward, then until each bucket is complete. All threads compute together what they share.
+  // The seconds of a computing thread: of the first pass's forward, from there until the last
+  // pass's backward, then until each bucket is complete. All threads compute together what they
+  // share.
   struct Share {
     int width = 1;
     double batch_losses = 0;  // forward passes for the losses that gradients need
@@ -228,7 +230,7 @@ class RankWriter {
   void Compute() {
     const int begun = buckets_;
     const int done = buckets_ + 1;
-    const int others = static_cast<int>(threads_.size()) - 1;
+    const int communicated = 2 * buckets_ + 4;
     if (model_.shape.batch_losses > 0) SumBatchLosses();
     Post(&main(), begun);
     for (int t = 0; t < model_.threads; ++t) {
@@ -262,16 +264,22 @@ class RankWriter {
         Wait(thread, bucket, model_.threads);
         ReduceBucket(StepPart::kCompute, bucket, thread);
       }
-      Post(thread, done);
+      Post(thread, communicated);
     }
+    if (model_.threads > 1) Wait(&main(), done, model_.threads - 1);
+    if (model_.shape.ranks > 1) SumGradients(StepPart::kCompute);
     Mark(StepProgram::kComputed, &main());
-    if (others > 0) Wait(&main(), done, others);
+    if (model_.shape.overlap) Wait(&main(), communicated, 1);
+  }
+
+  void SumGradients(StepPart part) {
+    Work(part, work_.SumGradients(Elements(Asked(asked().occurrences))), true);
   }
 
   int ThereSignal(int bucket) const { return buckets_ + 4 + bucket; }
 
-  // The first forward pass. Late weights are repacked where it needs them: behind those layers whose
-  // backward pass follows the bucket's.
+  // The first forward pass. Late weights are repacked where it needs them: behind those layers
+  // whose backward pass follows the bucket's.
   void ForwardFirst(const Share& share, int t) {
     SimThread* const thread = &threads_[t];
     double at = 0;

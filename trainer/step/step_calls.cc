@@ -122,8 +122,7 @@ class Calls {
         exchange.SizeGather(shape_.buckets[b], *shape_.hosts, shape_.ranks, rank_,
                             shape_.element_bytes);
         for (SliceExchange* leg : {&exchange.between, &exchange.within}) {
-          Add({part, beside, Phase::kDenseGather, CallKind::kAllToAllV, b,
-               std::move(leg->send)});
+          Add({part, beside, Phase::kDenseGather, CallKind::kAllToAllV, b, std::move(leg->send)});
         }
         continue;
       }

@@ -134,7 +134,8 @@ struct StepCall {
 
 // Returns the calls of rank `rank`, in order. next: the batch whose ids are routed, and whose early
 // rows are sent, beside the computation; null: none. routed: whether the batch's were, in the step
-// before. settled: whether that step's weights have come, as they do where an evaluation follows it.
+// before. settled: whether that step's weights have come, as they do where an evaluation follows
+// it.
 std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& batch,
                                   const BatchDemand* next, bool routed, bool settled, int rank);
 

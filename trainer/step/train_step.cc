@@ -68,7 +68,6 @@ struct TrainStep<T>::Thread {
   std::function<void(int bucket)> await;  // AwaitWeights, for its passes
 };
 
-
 template <typename T>
 TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
                         ShardedEmbedding<T>* embedding, Communicator* communicator,
@@ -291,6 +290,7 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
   };
   OnThreads(compute);
   for (const auto& thread : threads_) scalars->loss.Merge(thread->loss);
+  embedding_->SumGradients(routed_.ids.get());  // while the last buckets travel
   Status status;
   for (std::future<Status>& job : jobs) {
     if (Status done = job.get(); status.ok()) status = std::move(done);

@@ -35,8 +35,8 @@ class CpuExecutor {
   // the next call. Call after every change. The threads of `pool` share the work; null: the calling
   // thread alone.
   void Prepare(const T* parameters, ThreadPool* pool = nullptr);
-  // The same for values that come bucket by bucket, in order: Prepare, then every part of Repack, on
-  // any threads, also while others run passes that await the bucket (Pass::await).
+  // The same for values that come bucket by bucket, in order: Prepare, then every part of Repack,
+  // on any threads, also while others run passes that await the bucket (Pass::await).
   void Prepare(const T* parameters, int bucket);
   void Repack(const T* parameters, int bucket, int part, int parts);
 

@@ -179,9 +179,9 @@ TEST(TrainStepDecayTest, DecoupledDecayIsOfWeightsAlone) {
   EXPECT_LT(DecayDeviation({.ranks = 3}), 1e-5);
 }
 
-// Several buckets of dense gradients, which overlapped ranks reduce while others still compute. Their
-// new weights come while the next step computes; an evaluation or the end of the run, at any step,
-// has them as well.
+// Several buckets of dense gradients, which overlapped ranks reduce while others still compute.
+// Their new weights come while the next step computes; an evaluation or the end of the run, at any
+// step, has them as well.
 TEST(TrainStepOverlapTest, SeveralBuckets) {
   TinyTraining training = {.model = TinyModel("mlp { hidden: [512, 400, 360] dropout: 0.2 }")};
   ASSERT_GT(training.model.graph().parameters().buckets().size(), 1u);
