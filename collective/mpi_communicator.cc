@@ -428,8 +428,8 @@ class MpiCommunicator final : public Communicator {
                     std::max(kPieceBytes, (bytes + kMostPieces - 1) / kMostPieces));
   }
 
-  // Returns the tag of a message's pieces. Those of a message that its receiver expects with another
-  // length would perhaps fit one by one, so they have another tag, and the receiver waits.
+  // Returns the tag of a message's pieces. Those of a message that its receiver expects with
+  // another length would perhaps fit one by one, so they have another tag, and the receiver waits.
   int TagOf(int64_t bytes) const {
     if (bytes <= PieceBytes(bytes)) return tag_;
     constexpr uint64_t kMix = 0x9E3779B97F4A7C15;
