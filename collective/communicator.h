@@ -164,7 +164,7 @@ struct CommunicatorOptions {
   // another line when the job goes on. A thread that wakes four times a second does this. 0: no
   // lines and no such thread.
   double watchdog_seconds = 0;
-  // Longest single message; longer ones are cut into pieces of this size (lowered in tests).
+  // Longest piece of a message (lowered in tests).
   int64_t max_message_bytes = int64_t{1} << 30;
   // Whether the launcher has begun to end this process (SIGTERM). A rank that then waits for
   // another rank prints so, as the launcher may act because that rank died.

@@ -9,9 +9,8 @@
 namespace elastor {
 namespace {
 
-template <typename T>
-void Grow(int64_t elements, std::vector<T>* memory) {
-  if (static_cast<int64_t>(memory->size()) < elements) memory->resize(elements);
+int64_t Sum(const std::vector<int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
 }
 
 }  // namespace
@@ -100,10 +99,44 @@ void HostExchange::SizeGather(const Range& bucket, const RankHosts& hosts, int r
   for (const int mate : hosts.RanksOf(host)) within.send[mate] = within.receive[rank];
 }
 
+DenseBuffers SizeDenseBuffers(std::span<const Range> buckets, int ranks, int64_t leaves,
+                              const RankHosts* hosts, int rank) {
+  CHECK_LE(ranks, leaves) << "more ranks than leaves";
+  if (ranks == 1) return {};
+  const BatchNodes nodes(ranks, leaves, /*batch_rows=*/leaves);  // no batch has more
+  const int64_t own = nodes.OfRank(rank);
+  DenseBuffers most;
+  const auto take = [&most](int64_t send, int64_t receive) {
+    most = {std::max(most.send, send), std::max(most.receive, receive)};
+  };
+  if (hosts == nullptr) {
+    for (const Range& bucket : buckets) {
+      take(own > 1 ? own * bucket.size() : 0,
+           std::ssize(nodes.leaves) * SliceOfRank(bucket, rank, ranks).size());
+    }
+    return most;
+  }
+  const HostNodes host_nodes(*hosts, nodes, ranks, leaves);
+  for (const Range& bucket : buckets) {
+    HostExchange exchange;
+    exchange.SizeReduce(bucket, *hosts, nodes, host_nodes, rank, /*element_bytes=*/1);
+    take(Sum(exchange.within.send), Sum(exchange.within.receive));
+    take(Sum(exchange.between.send), Sum(exchange.between.receive));
+    exchange.SizeGather(bucket, *hosts, ranks, rank, /*element_bytes=*/1);
+    take(hosts->hosts() * SliceOfRank(bucket, rank, ranks).size(), exchange.within.send[rank]);
+    take(Sum(exchange.within.send), bucket.size());
+  }
+  return most;
+}
+
 template <typename T>
-DenseReducer<T>::DenseReducer(Communicator* communicator, int64_t leaves, const RankHosts* hosts)
-    : communicator_(communicator), leaves_(leaves), hosts_(hosts) {
-  CHECK_LE(communicator->size(), leaves) << "more ranks than leaves";
+DenseReducer<T>::DenseReducer(Communicator* communicator, int64_t leaves,
+                              std::span<const Range> buckets, const RankHosts* hosts)
+    : communicator_(communicator),
+      leaves_(leaves),
+      hosts_(hosts),
+      elements_(
+          SizeDenseBuffers(buckets, communicator->size(), leaves, hosts, communicator->rank())) {
   if (hosts == nullptr) return;
   const int host = hosts->HostOf(communicator->rank());
   for (const int mate : hosts->RanksOf(host)) {
@@ -115,12 +148,16 @@ DenseReducer<T>::DenseReducer(Communicator* communicator, int64_t leaves, const 
 }
 
 template <typename T>
+void DenseReducer<T>::TakeBuffers() {
+  send_.resize(elements_.send);
+  receive_.resize(elements_.receive);
+}
+
+template <typename T>
 const T* DenseReducer<T>::PackSlices(const Range& bucket,
                                      std::span<const typename TreeFold<T>::Node> nodes) {
   if (nodes.empty()) return nullptr;
   if (nodes.size() == 1) return nodes[0].data;
-  const size_t elements = nodes.size() * bucket.size();
-  if (send_.size() < elements) send_.resize(elements);
   T* next = send_.data();
   for (int r = 0; r < communicator_->size(); ++r) {
     const Range slice = SliceOfRank(bucket, r, communicator_->size());
@@ -147,6 +184,7 @@ Status DenseReducer<T>::Reduce(const Range& bucket, int64_t batch_rows,
   for (size_t i = 0; i < nodes.size(); ++i) {
     CHECK_EQ(nodes[i].leaf, nodes_.leaves[nodes_.begin[rank] + i]);
   }
+  TakeBuffers();
   if (hosts_ != nullptr) return ReduceByHost(bucket, nodes, slice);
   const int64_t length = SliceOfRank(bucket, rank, ranks).size();
   received_nodes_.clear();
@@ -154,8 +192,6 @@ Status DenseReducer<T>::Reduce(const Range& bucket, int64_t batch_rows,
     for (const auto& node : nodes) received_nodes_.push_back(node.data);
   } else {
     exchange_.Size(bucket, nodes_, rank, sizeof(T));
-    const size_t elements = nodes_.leaves.size() * length;
-    if (receive_.size() < elements) receive_.resize(elements);
     ELASTOR_RETURN_IF_ERROR(communicator_->AllToAllV(Phase::kDenseReduce, PackSlices(bucket, nodes),
                                                      exchange_.send, receive_.data(),
                                                      exchange_.receive));
@@ -183,14 +219,8 @@ Status DenseReducer<T>::ReduceByHost(const Range& bucket,
   const int rank = communicator_->rank();
   const int ranks = communicator_->size();
   by_host_.SizeReduce(bucket, *hosts_, nodes_, host_nodes_, rank, sizeof(T));
-  const auto elements = [](const std::vector<int64_t>& bytes) {
-    return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) /
-           static_cast<int64_t>(sizeof(T));
-  };
   const SliceExchange& within = by_host_.within;
   const SliceExchange& between = by_host_.between;
-  Grow(std::max(elements(within.send), elements(between.send)), &send_);
-  Grow(std::max(elements(within.receive), elements(between.receive)), &receive_);
   T* next = send_.data();
   for (const std::vector<int>& owners : gathered_) {
     for (const int owner : owners) {
@@ -267,6 +297,7 @@ void DenseReducer<T>::FoldGathered(const Range& bucket, T* to) {
 
 template <typename T>
 Status DenseReducer<T>::GatherByHost(const Range& bucket, T* weights) {
+  TakeBuffers();
   const int rank = communicator_->rank();
   const int ranks = communicator_->size();
   by_host_.SizeGather(bucket, *hosts_, ranks, rank, sizeof(T));
@@ -274,9 +305,6 @@ Status DenseReducer<T>::GatherByHost(const Range& bucket, T* weights) {
   const SliceExchange& between = by_host_.between;
   const Range own = SliceOfRank(bucket, rank, ranks);
   const auto gathered = within.send[rank] / static_cast<int64_t>(sizeof(T));
-  Grow(std::max(hosts_->hosts() * own.size(), static_cast<int64_t>(gathered_.size()) * gathered),
-       &send_);
-  Grow(std::max(gathered, bucket.size()), &receive_);
   T* next = send_.data();
   for (int host = 0; host < hosts_->hosts(); ++host) {
     next = std::copy_n(weights + own.begin, own.size(), next);

@@ -63,17 +63,27 @@ struct HostExchange {
                   int64_t element_bytes);
 };
 
+// Elements of the memory that a rank takes for the exchanges of the largest bucket.
+struct DenseBuffers {
+  int64_t send = 0, receive = 0;
+};
+// leaves: V. hosts: null unless sums go by host.
+DenseBuffers SizeDenseBuffers(std::span<const Range> buckets, int ranks, int64_t leaves,
+                              const RankHosts* hosts, int rank);
+
 // Sums gradients over leaves and hands each rank its slice: the tree reduction by direct exchange
 // (every rank sends slice s of its canonical nodes to rank s, which folds them in tree order).
 // Steps: one all-to-all of N - 1 messages a rank; bytes sent by a rank: nodes * bucket * (N-1)/N
 // (nodes = 1 when N divides V, at most 2 log2(V/N) otherwise). Gather: N - 1 messages, bucket *
 // (N-1)/N bytes again. See README.md. Every rank makes the same calls in the same order, from one
-// thread at a time; that thread needs SetCanonicalFloatingPoint. Buffers grow and are kept.
+// thread at a time; that thread needs SetCanonicalFloatingPoint.
 template <typename T>
 class DenseReducer {
  public:
-  // leaves: V. hosts: if sums go by host; else null. communicator and hosts outlive the reducer.
-  DenseReducer(Communicator* communicator, int64_t leaves, const RankHosts* hosts = nullptr);
+  // leaves: V. buckets: all that come. hosts: if sums go by host; else null. communicator and hosts
+  // outlive the reducer.
+  DenseReducer(Communicator* communicator, int64_t leaves, std::span<const Range> buckets,
+               const RankHosts* hosts = nullptr);
 
   // nodes: this rank's canonical nodes of the bucket (data covering the whole bucket: element i of
   // node.data is element bucket.begin + i), as NodeLeaves(rank, size, leaves, batch_rows) says.
@@ -88,6 +98,8 @@ class DenseReducer {
   Status Gather(const Range& bucket, T* weights);
 
  private:
+  // Takes the memory of exchanges, once.
+  void TakeBuffers();
   // Returns the slices of all nodes one after another, by destination. One node needs no copy.
   const T* PackSlices(const Range& bucket, std::span<const typename TreeFold<T>::Node> nodes);
   Status ReduceByHost(const Range& bucket, std::span<const typename TreeFold<T>::Node> nodes,
@@ -104,6 +116,7 @@ class DenseReducer {
   BatchNodes nodes_;  // nodes of a batch of batch_rows_ rows
   HostNodes host_nodes_;
   HostExchange by_host_;
+  const DenseBuffers elements_;
   std::vector<T> send_;
   std::vector<T> receive_;
   std::vector<const T*> received_nodes_;

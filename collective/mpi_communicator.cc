@@ -15,7 +15,6 @@
 // that at any moment the N ranks send to N different ones. At N = 1,024 an all-to-all is up to
 // 1,023 messages out and 1,023 in per rank (none for empty blocks), and as many connections; the
 // broadcast is 10 steps with at most 10 messages from one rank.
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,6 +37,7 @@
 #include "collective/communicator.h"
 #include "collective/mpi_loader.h"
 #include "collective/mpi_part.h"
+#include "collective/pause.h"
 #include "collective/wait_board.h"
 #include "core/base/clock.h"
 #include "core/base/exhausted.h"
@@ -51,19 +51,12 @@ using Seconds = std::chrono::duration<double>;
 constexpr int kMachineExitCode = static_cast<int>(StatusCode::kMachine);
 constexpr char kIsItThisProgram[] = "; is every rank of the job this program?";
 
-// A waiting rank first yields its core between polls, then naps for an eighth of the time waited so
-// far: the nap lengthens a wait by an eighth at most, and ranks that share cores leave them to
-// those that compute. The longest nap bounds how long a message in flight is left alone.
-constexpr auto kYieldTime = std::chrono::microseconds(1000);
-constexpr auto kLongestNap = std::chrono::microseconds(200);
-
-void PauseAfterWaiting(Clock::duration waited) {
-  if (waited < kYieldTime) {
-    sched_yield();
-  } else {
-    std::this_thread::sleep_for(std::min<Clock::duration>(waited / 8, kLongestNap));
-  }
-}
+// A message travels in pieces of so many bytes, or of a 64th of it. Open MPI sends no more than 64
+// KiB at once over TCP. It announces what is longer, and waits for the receiver's answer, which
+// stands behind what the receiver sends itself: of two long messages between two ranks the second
+// would follow the first. Pieces that are not announced are copied, so they are few.
+constexpr int64_t kPieceBytes = 63 * 1024;
+constexpr int64_t kMostPieces = 64;
 
 // How often a waiting rank looks at more than its messages, and the pause between two looks from
 // which on it was this rank that stood still (stopped, swapped out): no peer is blamed for that.
@@ -257,8 +250,8 @@ class MpiCommunicator final : public Communicator {
   // Dissemination: after step i every rank has heard of the 2^i ranks before it.
   void Meet() {
     for (int distance = 1; distance < size(); distance *= 2) {
-      ReceivePiece(nullptr, 0, (rank() - distance + size()) % size());
-      SendPiece(nullptr, 0, (rank() + distance) % size());
+      ReceivePiece(nullptr, 0, (rank() - distance + size()) % size(), tag_);
+      SendPiece(nullptr, 0, (rank() + distance) % size(), tag_);
       ++sent_;
       WaitAll();
     }
@@ -382,7 +375,7 @@ class MpiCommunicator final : public Communicator {
     in_call_ = true;
     sent_ = 0;
     history_ = HistoryWith(history_, call);
-    tag_ = 1 + static_cast<int>(history_ % static_cast<uint64_t>(highest_tag_));
+    tag_ = Tag(history_);
     start_ = Clock::now();
     next_look_ = start_ + kLookInterval;
     if (WaitsForFiles()) return;
@@ -414,30 +407,46 @@ class MpiCommunicator final : public Communicator {
 
   // The messages of one call between two ranks are matched in the order in which they are posted.
   void Receive(char* data, int64_t bytes, int peer) {
-    for (int64_t begin = 0; begin < bytes; begin += options_.max_message_bytes) {
-      ReceivePiece(data + begin, PieceBytes(begin, bytes), peer);
+    const int64_t piece = PieceBytes(bytes);
+    const int tag = TagOf(bytes);
+    for (int64_t begin = 0; begin < bytes; begin += piece) {
+      ReceivePiece(data + begin, static_cast<int>(std::min(piece, bytes - begin)), peer, tag);
     }
   }
 
   void Send(const char* data, int64_t bytes, int peer) {
     if (bytes > 0) ++sent_;
-    for (int64_t begin = 0; begin < bytes; begin += options_.max_message_bytes) {
-      SendPiece(data + begin, PieceBytes(begin, bytes), peer);
+    const int64_t piece = PieceBytes(bytes);
+    const int tag = TagOf(bytes);
+    for (int64_t begin = 0; begin < bytes; begin += piece) {
+      SendPiece(data + begin, static_cast<int>(std::min(piece, bytes - begin)), peer, tag);
     }
   }
 
-  int PieceBytes(int64_t begin, int64_t bytes) const {
-    return static_cast<int>(std::min(options_.max_message_bytes, bytes - begin));
+  int64_t PieceBytes(int64_t bytes) const {
+    return std::min(options_.max_message_bytes,
+                    std::max(kPieceBytes, (bytes + kMostPieces - 1) / kMostPieces));
   }
 
-  void ReceivePiece(char* data, int bytes, int peer) {
+  // Returns the tag of a message's pieces. Those of a message that its receiver expects with
+  // another length would perhaps fit one by one, so they have another tag, and the receiver waits.
+  int TagOf(int64_t bytes) const {
+    if (bytes <= PieceBytes(bytes)) return tag_;
+    constexpr uint64_t kMix = 0x9E3779B97F4A7C15;
+    return Tag(history_ ^ (static_cast<uint64_t>(bytes) * kMix));
+  }
+  int Tag(uint64_t hash) const {
+    return 1 + static_cast<int>(hash % static_cast<uint64_t>(highest_tag_));
+  }
+
+  void ReceivePiece(char* data, int bytes, int peer, int tag) {
     pending_.push_back({peer, bytes});
-    CheckMpi(messages_.Receive(data, bytes, peer, tag_));
+    CheckMpi(messages_.Receive(data, bytes, peer, tag));
   }
 
-  void SendPiece(const char* data, int bytes, int peer) {
+  void SendPiece(const char* data, int bytes, int peer, int tag) {
     pending_.push_back({kNoPeer, 0});
-    CheckMpi(messages_.Send(data, bytes, peer, tag_));
+    CheckMpi(messages_.Send(data, bytes, peer, tag));
   }
 
   static void CopyOwn(const char* from, int64_t bytes, char* to) {

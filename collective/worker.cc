@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "collective/pause.h"
 #include "core/base/exhausted.h"
 #include "core/base/thread_pool.h"
 
@@ -20,6 +21,7 @@ struct CommunicationWorker::State {
 
   void RunJobs() {
     SetCanonicalFloatingPoint();  // jobs fold what they exchange
+    WaitBesideComputation();
     std::unique_lock lock(mutex);
     while (true) {
       changed.wait(lock, [&] { return stopping || !jobs.empty(); });

@@ -7,8 +7,18 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kWordBits = 64;
+constexpr int64_t kWordBytes = sizeof(uint64_t);
 
-int64_t WordsOf(int64_t rows) { return (rows + kWordBits - 1) / kWordBits; }
+// Sets *bytes to those of a bit a row, in whole words, by rank. Returns their words.
+int64_t SizeBits(const std::vector<int64_t>& rows, std::vector<int64_t>* bytes) {
+  int64_t words = 0;
+  bytes->clear();
+  for (const int64_t of_rank : rows) {
+    words += (of_rank + kWordBits - 1) / kWordBits;
+    bytes->push_back((of_rank + kWordBits - 1) / kWordBits * kWordBytes);
+  }
+  return words;
+}
 
 }  // namespace
 
@@ -63,20 +73,8 @@ Status EarlyRows::Tell(const IdRoute& next, Communicator* communicator) {
   const RowPlaces& places = next.rows();
   const int64_t tables = layout_->tables();
   const int ranks = plan_->ranks();
-  std::vector<int64_t> send_words, send_bytes, receive_bytes;
-  int64_t words = 0;
-  for (int r = 0; r < ranks; ++r) {
-    send_words.push_back(WordsOf(places.exchange.send_vectors[r]));
-    send_bytes.push_back(send_words[r] * static_cast<int64_t>(sizeof(uint64_t)));
-    words += send_words[r];
-  }
-  const int64_t received_at = words;
-  std::vector<int64_t> receive_words;
-  for (int r = 0; r < ranks; ++r) {
-    receive_words.push_back(WordsOf(places.exchange.receive_vectors[r]));
-    receive_bytes.push_back(receive_words[r] * static_cast<int64_t>(sizeof(uint64_t)));
-    words += receive_words[r];
-  }
+  const int64_t received_at = SizeBits(places.exchange.send_vectors, &send_bytes_);
+  const int64_t words = received_at + SizeBits(places.exchange.receive_vectors, &receive_bytes_);
   words_.assign(words, 0);
   for (RowPart* part : {&early_, &late_}) {
     part->sent_.Clear();
@@ -96,10 +94,10 @@ Status EarlyRows::Tell(const IdRoute& next, Communicator* communicator) {
       }
       for (RowPart* part : {&early_, &late_}) part->sent_.EndCell();
     }
-    word += send_words[r];
+    word += send_bytes_[r] / kWordBytes;
   }
-  ELASTOR_RETURN_IF_ERROR(communicator->AllToAllV(Phase::kEarlyRows, words_.data(), send_bytes,
-                                                  words_.data() + received_at, receive_bytes));
+  ELASTOR_RETURN_IF_ERROR(communicator->AllToAllV(Phase::kEarlyRows, words_.data(), send_bytes_,
+                                                  words_.data() + received_at, receive_bytes_));
   word = words_.data() + received_at;
   for (int r = 0; r < ranks; ++r) {
     int64_t bit = 0;
@@ -112,7 +110,7 @@ Status EarlyRows::Tell(const IdRoute& next, Communicator* communicator) {
       }
       for (RowPart* part : {&early_, &late_}) part->received_.EndCell();
     }
-    word += receive_words[r];
+    word += receive_bytes_[r] / kWordBytes;
   }
   for (RowPart* part : {&early_, &late_}) {
     part->places_ =

@@ -88,8 +88,9 @@ class EarlyRows {
   const ShardPlan* plan_;
   const int rank_;
   NewKeys new_keys_;
-  GrowBuffer<uint8_t> marks_;  // by owned key
-  std::vector<uint64_t> words_;
+  GrowBuffer<uint8_t> marks_;                        // by owned key
+  std::vector<uint64_t> words_;                      // of bits: sent, then received
+  std::vector<int64_t> send_bytes_, receive_bytes_;  // of them, by rank
   RowPart early_, late_;
 };
 

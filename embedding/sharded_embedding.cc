@@ -48,6 +48,7 @@ struct ShardedEmbedding<T>::Routing::State {
   }
 
   Stage stage = Stage::kNone;
+  bool summed = false;  // behind kLookedUp: gradients of unique ids
   Purpose purpose = Purpose::kEvaluate;
   bool fetched = false;  // by FetchAhead
   IdRoute route;
@@ -102,7 +103,9 @@ struct ShardedEmbedding<T>::Impl {
   void PointAtRows(const IdRoute& route, const RowPart* late, const T* const* rows,
                    WireFormat format, const GrowBuffer<T>& exchanged, State* state,
                    GrowBuffer<const T*>* rows_of_ids);
-  Status SendGradients(State* state, const SumKeys& sum_keys);
+  // Sums gradients of unique ids over their occurrences, with the sums of each thread.
+  SumKeys SumKeysOf(State* state, std::vector<OccurrenceSum<T>>* sums) const;
+  Status SendGradients(State* state);
   // Adds the gathered gradients along the tree inside this host's nodes, and sends the sums.
   Status SendGathered(State* state);
   Status SendVectors(const IdRoute& route, T* gradients, GrowBuffer<uint16_t>* memory) const;
@@ -241,20 +244,10 @@ void ShardedEmbedding<T>::Impl::PointAtRows(const IdRoute& route, const RowPart*
 
 // ---- Gradients
 
-// Sums what the rank's ids have received and sends it to the owners.
+// Sends the sums to the owners.
 template <typename T>
-Status ShardedEmbedding<T>::Impl::SendGradients(State* state, const SumKeys& sum_keys) {
-  const IdRoute& route = state->route;
-  T* gradients = state->gradients.data();
-  // Threads share the occurrences, not the ids: one id may occur in every row.
-  pool->ParallelFor(route.ids().occurrences(), kGrain, [&](int thread, int64_t begin, int64_t end) {
-    const Range ids = {route.ids().IdAt(begin), route.ids().IdAt(end)};
-    for (int64_t t = 0; t < layout.tables(); ++t) {
-      const Range table = route.ids().OfTable(t);
-      sum_keys(thread, t, {std::max(ids.begin, table.begin), std::min(ids.end, table.end)});
-    }
-  });
-  ELASTOR_RETURN_IF_ERROR(SendVectors(route, gradients, &state->wire));
+Status ShardedEmbedding<T>::Impl::SendGradients(State* state) {
+  ELASTOR_RETURN_IF_ERROR(SendVectors(state->route, state->gradients.data(), &state->wire));
   return state->between == nullptr ? OkStatus() : SendGathered(state);
 }
 
@@ -462,6 +455,7 @@ Status ShardedEmbedding<T>::Lookup(Purpose purpose, Routing* routing) {
     if (late != nullptr) impl_->sent_rows.early += vectors(state->early.early().places());
   }
   state->stage = Stage::kLookedUp;
+  state->summed = false;
   return OkStatus();
 }
 
@@ -513,38 +507,65 @@ void ShardedEmbedding<T>::TakeGradients(int64_t row_begin, Panels<const T> de,
 }
 
 template <typename T>
+SumKeys ShardedEmbedding<T>::Impl::SumKeysOf(State* state,
+                                             std::vector<OccurrenceSum<T>>* sums) const {
+  sums->assign(pool->threads(),
+               OccurrenceSum<T>(state->bag_gradients(), layout.widest(), wire.gradients));
+  return [this, state, sums](int thread, int64_t t, const Range& ids) {
+    const IdRoute& route = state->route;
+    T* const gradients = state->gradients.data();
+    const int64_t width = layout.width(t);
+    for (int64_t u = ids.begin; u < ids.end; ++u) {
+      if (route.HasBagGradient(u)) {
+        (*sums)[thread].PrefetchAhead(route.ids().OccurrencesOf(u)[0], width);
+        RoundToWire(wire.gradients, width, gradients + route.GradientOffset(u));
+      } else {
+        SumOccurrencesOf(u, route, width, &(*sums)[thread], gradients + route.GradientOffset(u));
+      }
+    }
+  };
+}
+
+template <typename T>
+void ShardedEmbedding<T>::SumGradients(Routing* routing) {
+  auto* state = routing->state_.get();
+  const IdRoute& route = state->route;
+  state->CheckReadyForGradients();
+  if (route.alone() || std::exchange(state->summed, true)) return;
+  std::vector<OccurrenceSum<T>> sums;
+  const SumKeys sum_keys = impl_->SumKeysOf(state, &sums);
+  // Threads share the occurrences, not the ids: one id may occur in every row.
+  const auto sum = [&](int thread, int64_t begin, int64_t end) {
+    const Range ids = {route.ids().IdAt(begin), route.ids().IdAt(end)};
+    for (int64_t t = 0; t < impl_->layout.tables(); ++t) {
+      const Range table = route.ids().OfTable(t);
+      sum_keys(thread, t, {std::max(ids.begin, table.begin), std::min(ids.end, table.end)});
+    }
+  };
+  impl_->pool->ParallelFor(route.ids().occurrences(), kGrain, sum);
+}
+
+template <typename T>
 Status ShardedEmbedding<T>::RouteGradients(int64_t global_rows, Routing* routing,
                                            ExactSum* squared_norm, ExactSum* squared_weights) {
   auto* state = routing->state_.get();
   const IdRoute& route = state->route;
-  state->CheckReadyForGradients();
+  SumGradients(routing);
   const Range owned = LeavesOfRank(impl_->rank, impl_->plan->ranks(), impl_->leaves);
   CHECK_EQ(route.ids().rows(), RowsOfLeaf(owned.end - 1, impl_->leaves, global_rows).end -
                                    RowsOfLeaf(owned.begin, impl_->leaves, global_rows).begin);
-  T* gradients = state->gradients.data();
-  std::vector<OccurrenceSum<T>> sums(
-      impl_->pool->threads(),
-      OccurrenceSum<T>(state->bag_gradients(), impl_->layout.widest(), impl_->wire.gradients));
-  const SumKeys sum_keys = [&](int thread, int64_t t, const Range& ids) {
-    const int64_t width = impl_->layout.width(t);
-    for (int64_t u = ids.begin; u < ids.end; ++u) {
-      if (route.HasBagGradient(u)) {
-        sums[thread].PrefetchAhead(route.ids().OccurrencesOf(u)[0], width);
-        RoundToWire(impl_->wire.gradients, width, gradients + route.GradientOffset(u));
-      } else {
-        impl_->SumOccurrencesOf(u, route, width, &sums[thread],
-                                gradients + route.GradientOffset(u));
-      }
-    }
-  };
   const bool keep_squares = impl_->tables.kind() == OptimizerKind::kRowWiseAdagrad;
   const IdRoute& owner_route = state->owner_route();
   double* const squares = keep_squares ? state->squares.Resize(owner_route.owned_size()) : nullptr;
-  // With one rank the sums are used while they are in the cache.
-  if (!route.alone()) ELASTOR_RETURN_IF_ERROR(impl_->SendGradients(state, sum_keys));
-  impl_->tables.FinishGradients(owner_route, state->owned_rows.data(),
-                                route.alone() ? sum_keys : nullptr, state->owner_gradients(),
-                                squares, squared_norm, squared_weights);
+  std::vector<OccurrenceSum<T>> sums;
+  SumKeys sum_keys;  // with one rank, where the sums are used while they are in the cache
+  if (route.alone()) {
+    sum_keys = impl_->SumKeysOf(state, &sums);
+  } else {
+    ELASTOR_RETURN_IF_ERROR(impl_->SendGradients(state));
+  }
+  impl_->tables.FinishGradients(owner_route, state->owned_rows.data(), sum_keys,
+                                state->owner_gradients(), squares, squared_norm, squared_weights);
   state->stage = Stage::kGradients;
   return OkStatus();
 }

@@ -110,6 +110,9 @@ class ShardedEmbedding final : public EmbeddingState<T> {
   // for different rows.
   void TakeGradients(int64_t row_begin, Panels<const T> de, Routing* routing) const;
 
+  // Does the part of RouteGradients that sends nothing, while the communicator is in use. It may be
+  // left out.
+  void SumGradients(Routing* routing);
   // Sends gradients to the owners of their rows and folds them there; then g = gradient + l2 * w
   // for touched rows (every row with dense-equivalent Adam). Adds sum g^2 to *squared_norm and,
   // with l2 > 0, sum w^2 over the same rows to *squared_weights, each row counted once over all

@@ -61,8 +61,8 @@ void AppendBlock(int from, int to, int64_t bytes, std::vector<char>* blocks) {
 }
 
 constexpr int64_t kLengths[] = {0, 1, 7, 63, 4097};
-// Longer than any eager limit; one piece a byte would be too many messages.
-int64_t LongLength() { return FLAGS_max_message_bytes < 1000 ? 20001 : 3000001; }
+// Longer than 64 pieces of the usual length; one piece a byte would be too many messages.
+int64_t LongLength() { return FLAGS_max_message_bytes < 1000 ? 20001 : 5000001; }
 
 class CommunicatorTest : public testing::TestWithParam<Ranks> {};
 

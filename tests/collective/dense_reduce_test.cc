@@ -75,7 +75,7 @@ TYPED_TEST(DenseReducerTest, SlicesAreTheRecursiveSumForEveryNumberOfRanks) {
         const Range owned = LeavesOfRank(c->rank(), ranks, leaves);
         const Range slice = SliceOfRank(kBucket, c->rank(), ranks);
         TreeFold<T> fold(owned, length);
-        DenseReducer<T> reducer(c, leaves, by_host ? &hosts : nullptr);
+        DenseReducer<T> reducer(c, leaves, {{kBucket}}, by_host ? &hosts : nullptr);
         for (size_t i = 0; i < row_counts.size(); ++i) {
           fold.Clear();
           for (int64_t leaf = owned.begin; leaf < owned.end; ++leaf) {
@@ -105,7 +105,7 @@ TYPED_TEST(DenseReducerTest, GatherBringsEverySliceEverywhere) {
       std::vector<T> weights(kBucket.end + 5, T{-1});
       const Range slice = SliceOfRank(kBucket, c->rank(), ranks);
       for (int64_t i = slice.begin; i < slice.end; ++i) weights[i] = static_cast<T>(i);
-      DenseReducer<T> reducer(c, 8, ranks == 5 || ranks == 7 ? &hosts : nullptr);
+      DenseReducer<T> reducer(c, 8, {{kBucket}}, ranks == 5 || ranks == 7 ? &hosts : nullptr);
       ASSERT_TRUE(reducer.Gather(kBucket, weights.data()).ok());
       for (int64_t i = 0; i < static_cast<int64_t>(weights.size()); ++i) {
         const bool inside = i >= kBucket.begin && i < kBucket.end;
@@ -122,7 +122,7 @@ TEST(DenseReducerBytesTest, SendsEachNodeOnceAndNothingToItself) {
   OnThreads(kRanks, [&](Communicator* c) {
     std::vector<float> gradient(bucket.size(), 1), slice(kSliceBlock);
     const TreeFold<float>::Node node = {2 * c->rank(), gradient.data()};
-    DenseReducer<float> reducer(c, kLeaves);
+    DenseReducer<float> reducer(c, kLeaves, {{bucket}});
     ASSERT_TRUE(reducer.Reduce(bucket, kLeaves, {&node, 1}, slice.data()).ok());
     ASSERT_TRUE(reducer.Gather(bucket, gradient.data()).ok());
     const int64_t expected = (kRanks - 1) * kSliceBlock * static_cast<int64_t>(sizeof(float));
@@ -134,7 +134,7 @@ TEST(DenseReducerBytesTest, SendsEachNodeOnceAndNothingToItself) {
 
 TEST(DenseReducerDeathTest, RefusesNodesThatAreNotTheRanks) {
   const auto self = MakeSelfCommunicator();
-  DenseReducer<float> reducer(self.get(), 4);
+  DenseReducer<float> reducer(self.get(), 4, {{Range{0, kSliceBlock}}});
   std::vector<float> gradient(kSliceBlock), slice(kSliceBlock);
   const TreeFold<float>::Node node = {1, gradient.data()};  // with 4 rows leaf 0 is present
   EXPECT_DEATH((void)reducer.Reduce({0, kSliceBlock}, 4, {&node, 1}, slice.data()), "1 vs. 0");

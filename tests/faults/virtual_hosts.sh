@@ -58,8 +58,11 @@ AGENT
   cut) ip -netns ${space}2 link set cable down ;;
   heal) ip -netns ${space}2 link set cable up ;;
   throttle)
+    # The burst is what passes in 0.56 ms. At 1 Gbit/s that is a packet of 64 KiB as the kernel hands it over:
+    # smaller bursts would have it cut into frames, one by one, and the cable would carry a third of its rate.
+    burst=$(($3 * 70 > 4096 ? $3 * 70 : 4096))
     for i in 1 2; do
-      tc -netns $space$i qdisc replace dev cable root tbf rate "$3mbit" burst 32kbit latency 400ms
+      tc -netns $space$i qdisc replace dev cable root tbf rate "$3mbit" burst $burst latency 400ms
     done
     ;;
   free) for i in 1 2; do tc -netns $space$i qdisc delete dev cable root; done ;;

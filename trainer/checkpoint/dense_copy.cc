@@ -41,9 +41,9 @@ StatusOr<DenseCopy> DenseCopy::Gather(const StateView& state, Contents contents,
   const bool root = communicator.rank() == 0;
   const ParameterLayout& layout = *state.layout;
   DenseCopy copy;
+  ELASTOR_ASSIGN_OR_RETURN(const float* const weights, state.weights());
   if (root) {
     copy.layout_ = &layout;
-    const float* const weights = state.weights();
     copy.arrays_.emplace_back(weights, weights + layout.flat_size());
   }
   if (contents == Contents::kWeights) return copy;

@@ -177,7 +177,8 @@ Status LoadParameter(const StoredCheckpoint& stored, const SafetensorsFile& dens
     ELASTOR_ASSIGN_OR_RETURN(const std::span<const float> values,
                              stored.ReadDense(dense, tensors[i]));
     if (i == 0) {
-      std::copy(values.begin(), values.end(), state.weights() + parameter.offset);
+      ELASTOR_ASSIGN_OR_RETURN(float* const weights, state.weights());
+      std::copy(values.begin(), values.end(), weights + parameter.offset);
     } else {
       SetDenseSlot(state, parameter, static_cast<int64_t>(i) - 1, values, communicator);
     }

@@ -136,8 +136,8 @@ StatusOr<std::string> WeightsDigest(const StateView& state, RowFormat format,
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, failed));
   Digest digest;
   for (const Digest& part : parts) digest.Merge(part);
+  ELASTOR_ASSIGN_OR_RETURN(const float* const weights, state.weights());
   if (communicator.rank() == 0) {
-    const float* const weights = state.weights();
     for (const ParameterInfo& p : state.layout->parameters()) {
       AddDenseTensor(p.name, {weights + p.offset, static_cast<size_t>(p.size)}, &digest);
     }

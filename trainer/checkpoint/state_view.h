@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/status.h"
 #include "core/kernels/small_rows.h"
 #include "core/optimizer/optimizer_options.h"
 #include "core/parameters/parameter_layout.h"
@@ -22,7 +23,8 @@ namespace elastor {
 struct StateView {
   const ParameterLayout* layout = nullptr;
   // Returns layout's flat array, whole on every rank, in host memory, as it is at the call.
-  std::function<float*()> weights;
+  // Collective.
+  std::function<StatusOr<float*>()> weights;
   DenseSlots<float>* optimizer = nullptr;          // slots of the slices this rank owns
   const std::vector<TableSpec>* tables = nullptr;  // those of `embedding`
   EmbeddingState<float>* embedding = nullptr;

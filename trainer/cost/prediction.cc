@@ -15,6 +15,7 @@
 #include "embedding/early_rows.h"
 #include "trainer/cost/step_program.h"
 #include "trainer/experiment/make_options.h"
+#include "trainer/step/thread_shares.h"
 
 namespace elastor {
 namespace {
@@ -57,8 +58,13 @@ void SplitCommunication(const StepProgram& program, const SimResult& result,
     const double seconds = result.left[index][0] - result.entered[index][0];
     (program.calls[c].beside ? beside : prediction->exposed_seconds) += seconds;
   }
-  const double waited =
-      marks[MarkOf(step, static_cast<int>(StepPart::kReduce))] - marks[MarkOf(step, kComputedMark)];
+  const auto between = [&](int begin, int end) {
+    return marks[program.MarkOf(step, end)] - marks[program.MarkOf(step, begin)];
+  };
+  double waited = between(StepProgram::kComputed, static_cast<int>(StepPart::kReduce));
+  for (int b = 0; b < program.buckets; ++b) {
+    waited += between(StepProgram::kWaits + 2 * b, StepProgram::kWaits + 2 * b + 1);
+  }
   const double exposed = std::min(beside, waited);
   prediction->hidden_seconds = beside - exposed;
   prediction->exposed_seconds += exposed;
@@ -150,15 +156,17 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
   step.graph = &graph_;
   step.options = MakeTrainStepOptions(*experiment_, *info_);
   const auto buckets = graph_.parameters().buckets();
-  step.shape = {.ranks = ranks,
-                .leaves = leaves,
-                .buckets = {buckets.begin(), buckets.end()},
-                .overlap = step.options.overlap,
-                .sample_weights = step.options.sample_weights,
-                .batch_losses = step.options.task.batch_losses(),
-                .scalar_words = ScalarWords(model_->tables),
-                .wire = MakeWireFormats(experiment_->parallel()),
-                .hosts = hosts};
+  step.shape = {
+      .ranks = ranks,
+      .leaves = leaves,
+      .buckets = {buckets.begin(), buckets.end()},
+      .overlap = step.options.overlap,
+      .late_weights = !machine_->gpus() && WeightsComeLate(step.options, graph_, ranks, threads),
+      .sample_weights = step.options.sample_weights,
+      .batch_losses = step.options.task.batch_losses(),
+      .scalar_words = ScalarWords(model_->tables),
+      .wire = MakeWireFormats(experiment_->parallel()),
+      .hosts = hosts};
   step.gpus = machine_->gpus();
   step.threads = threads;
   step.width = TableWidth(*experiment_);
@@ -176,8 +184,8 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
   prediction.ranks_per_host = ranks_per_host;
   prediction.batch_rows = batch.rows;
   const std::vector<double>& marks = result.marks[0];
-  const auto at = [&](int mark) { return marks[MarkOf(kSteps - 1, mark)]; };
-  prediction.step_seconds = at(kEndMark) - at(0);
+  const auto at = [&](int mark) { return marks[program.MarkOf(kSteps - 1, mark)]; };
+  prediction.step_seconds = at(StepProgram::kEnd) - at(0);
   for (int p = 0; p < kStepParts; ++p) prediction.part_seconds[p] = at(p + 1) - at(p);
   prediction.rank0_sent = program.rank0_sent;
   prediction.all_sent = program.all_sent;

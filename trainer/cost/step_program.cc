@@ -16,18 +16,19 @@ namespace {
 // step").
 class RankWriter {
  public:
-  // Signals of a step: threads have completed a bucket, the computation has begun, all are done,
-  // and the same two of the losses that gradients need.
-  static int Signals(int buckets) { return buckets + 4; }
+  // Signals of a step: threads have completed a bucket, the computation has begun, all that compute
+  // are done, the same two of the losses that gradients need, the weights of a bucket have come,
+  // and the communication is done.
+  static int Signals(int buckets) { return 2 * buckets + 5; }
 
-  RankWriter(const StepModel& model, const JobDemand& demand, int rank,
-             const std::vector<StepCall>& calls)
-      : model_(model),
+  RankWriter(const StepModel& model, const JobDemand& demand, int rank, const StepProgram& program)
+      : program_(program),
+        model_(model),
         work_(*model.work),
         demand_(demand),
         rank_(rank),
-        calls_(calls),
-        buckets_(static_cast<int>(model.shape.buckets.size())),
+        calls_(program.calls),
+        buckets_(program.buckets),
         nodes_(model.shape.ranks, model.shape.leaves, demand.batch.rows),
         host_nodes_(
             model.shape.hosts == nullptr
@@ -62,7 +63,7 @@ class RankWriter {
     }
     Work(StepPart::kReduce, work_.NormDense(own_parameters()), /*shared=*/true);
     Enter(StepPart::kRouteGradients);
-    Work(StepPart::kRouteGradients, work_.SumGradients(Elements(Asked(asked().occurrences))), true);
+    if (model_.shape.ranks == 1) SumGradients(StepPart::kRouteGradients);
     Calls(Phase::kGradientExchange);
     Work(StepPart::kRouteGradients,
          (model_.shape.ranks > 1 ? work_.Fold(static_cast<double>(demand_.summed[rank_])) : 0) +
@@ -75,8 +76,8 @@ class RankWriter {
     Work(StepPart::kUpdate, work_.UpdateDense(own_parameters()), true);
     Calls(Phase::kDenseGather);
     Work(StepPart::kUpdate, work_.UpdateRows(Elements(owned())), true);
-    Work(StepPart::kUpdate, work_.Repack(parameters()), true);
-    main().tasks.push_back({.kind = SimTask::kMark, .index = MarkOf(step, kEndMark)});
+    if (!model_.shape.late_weights) Work(StepPart::kUpdate, work_.Repack(parameters()), true);
+    Mark(StepProgram::kEnd, &main());
   }
 
   std::vector<SimThread> TakeThreads() { return std::move(threads_); }
@@ -112,10 +113,10 @@ class RankWriter {
     thread->tasks.push_back(
         {.kind = SimTask::kWait, .index = signal, .count = (step_ + 1) * each_step});
   }
-  void Enter(StepPart part) {
-    main().tasks.push_back(
-        {.kind = SimTask::kMark, .index = MarkOf(step_, static_cast<int>(part))});
+  void Mark(int mark, SimThread* thread) {
+    thread->tasks.push_back({.kind = SimTask::kMark, .index = program_.MarkOf(step_, mark)});
   }
+  void Enter(StepPart part) { Mark(static_cast<int>(part), &main()); }
   void Add(StepPart part, double seconds, int width, SimThread* thread) {
     if (step_ == 0) seconds_[static_cast<int>(part)] += seconds;
     thread->tasks.push_back({.kind = SimTask::kWork, .seconds = seconds, .width = width});
@@ -139,11 +140,13 @@ class RankWriter {
     }
   }
 
-  // The seconds of a computing thread: until the last pass's backward, then until each bucket is
-  // complete. All threads compute together what they share.
+  // The seconds of a computing thread: of the first pass's forward, from there until the last
+  // pass's backward, then until each bucket is complete. All threads compute together what they
+  // share.
   struct Share {
     int width = 1;
     double batch_losses = 0;  // forward passes for the losses that gradients need
+    double first_forward = 0;
     double before = 0;
     std::vector<double> bucket_ready;  // by bucket, from there on
     double after = 0;                  // from the last bucket on
@@ -197,7 +200,11 @@ class RankWriter {
       share.before += work_.Loss(rows);
       if (model_.shape.batch_losses > 0) share.batch_losses += forward + work_.Loss(rows);
       // The first pass keeps its values.
-      if (model_.shape.batch_losses == 0 || &pass != &passes.front()) share.before += forward;
+      if (&pass != &passes.front()) {
+        share.before += forward;
+      } else if (model_.shape.batch_losses == 0) {
+        share.first_forward = forward;
+      }
       if (pass.last_of_node && pass.last_node) {
         share.bucket_ready = times.bucket_ready;
         share.after = times.backward - times.bucket_ready[0] + around / 2;
@@ -213,6 +220,7 @@ class RankWriter {
     }
     const double scale = work_.compute_scale(static_cast<int64_t>(passes.size())) / share.width;
     share.batch_losses *= scale;
+    share.first_forward *= scale;
     share.before *= scale;
     share.after *= scale;
     for (double& seconds : share.bucket_ready) seconds *= scale;
@@ -222,13 +230,14 @@ class RankWriter {
   void Compute() {
     const int begun = buckets_;
     const int done = buckets_ + 1;
-    const int others = static_cast<int>(threads_.size()) - 1;
+    const int communicated = 2 * buckets_ + 4;
     if (model_.shape.batch_losses > 0) SumBatchLosses();
     Post(&main(), begun);
     for (int t = 0; t < model_.threads; ++t) {
       SimThread* const thread = &threads_[t];
       if (t > 0) Wait(thread, begun, 1);
       const Share& share = shares_[t];
+      ForwardFirst(share, t);
       Add(StepPart::kCompute, share.before, share.width, thread);
       double at = 0;
       for (int b = buckets_ - 1; b >= 0; --b) {
@@ -242,6 +251,10 @@ class RankWriter {
     if (model_.shape.overlap) {
       SimThread* const thread = &worker();
       Wait(thread, begun, 1);
+      for (int b = 0; model_.shape.late_weights && b < buckets_; ++b) {
+        BesideCalls(Phase::kDenseGather, b);
+        Post(thread, ThereSignal(b));
+      }
       Add(StepPart::kCompute, work_.UniqueIds(Asked(asked().occurrences)), 1, thread);
       BesideCalls(Phase::kIdExchange);
       Add(StepPart::kCompute, work_.OwnedKeys(listed()), 1, thread);
@@ -251,10 +264,38 @@ class RankWriter {
         Wait(thread, bucket, model_.threads);
         ReduceBucket(StepPart::kCompute, bucket, thread);
       }
-      Post(thread, done);
+      Post(thread, communicated);
     }
-    main().tasks.push_back({.kind = SimTask::kMark, .index = MarkOf(step_, kComputedMark)});
-    if (others > 0) Wait(&main(), done, others);
+    if (model_.threads > 1) Wait(&main(), done, model_.threads - 1);
+    if (model_.shape.ranks > 1) SumGradients(StepPart::kCompute);
+    Mark(StepProgram::kComputed, &main());
+    if (model_.shape.overlap) Wait(&main(), communicated, 1);
+  }
+
+  void SumGradients(StepPart part) {
+    Work(part, work_.SumGradients(Elements(Asked(asked().occurrences))), true);
+  }
+
+  int ThereSignal(int bucket) const { return buckets_ + 4 + bucket; }
+
+  // The first forward pass. Late weights are repacked where it needs them: behind those layers
+  // whose backward pass follows the bucket's.
+  void ForwardFirst(const Share& share, int t) {
+    SimThread* const thread = &threads_[t];
+    double at = 0;
+    for (int b = 0; model_.shape.late_weights && b < buckets_; ++b) {
+      const double all = share.bucket_ready[0];
+      const double layers_before = all > 0 ? 1 - share.bucket_ready[b] / all : 0;
+      const double needed = share.first_forward * layers_before;
+      Add(StepPart::kCompute, needed - at, share.width, thread);
+      at = needed;
+      if (t == 0) Mark(StepProgram::kWaits + 2 * b, thread);
+      Wait(thread, ThereSignal(b), 1);
+      if (t == 0) Mark(StepProgram::kWaits + 2 * b + 1, thread);
+      const auto elements = static_cast<double>(model_.shape.buckets[b].size());
+      Add(StepPart::kCompute, work_.Repack(elements) / model_.threads, 1, thread);
+    }
+    Add(StepPart::kCompute, share.first_forward - at, share.width, thread);
   }
 
   // The keys of two batches are compared, then the early ones found.
@@ -280,9 +321,10 @@ class RankWriter {
     Calls(Phase::kScalars, StepPart::kCompute);
   }
 
-  void BesideCalls(Phase phase) {
+  void BesideCalls(Phase phase, int bucket = -1) {
     for (size_t i = 0; i < calls_.size(); ++i) {
-      if (calls_[i].beside && calls_[i].phase == phase) CallNumber(i, &worker());
+      const StepCall& call = calls_[i];
+      if (call.beside && call.phase == phase && call.bucket == bucket) CallNumber(i, &worker());
     }
   }
 
@@ -329,6 +371,7 @@ class RankWriter {
     return static_cast<double>(nodes);
   }
 
+  const StepProgram& program_;
   const StepModel& model_;
   const WorkTimes& work_;
   const JobDemand& demand_;
@@ -347,11 +390,13 @@ class RankWriter {
 
 StepProgram MakeStepProgram(const StepModel& model, const JobDemand& demand, int steps) {
   StepProgram program;
+  program.buckets = static_cast<int>(model.shape.buckets.size());
   const int ranks = model.shape.ranks;
   SimJob& job = program.job;
   for (int r = 0; r < ranks; ++r) {
     std::vector<StepCall> calls =
-        CallsOfStep(model.shape, demand.batch, &demand.batch, model.shape.overlap, r);
+        CallsOfStep(model.shape, demand.batch, &demand.batch, /*routed=*/model.shape.overlap,
+                    /*settled=*/false, r);
     job.calls.resize(calls.size());
     for (size_t c = 0; c < calls.size(); ++c) {
       const Sent sent = calls[c].sent(r, ranks);
@@ -370,11 +415,11 @@ StepProgram MakeStepProgram(const StepModel& model, const JobDemand& demand, int
   }
   job.ranks = ranks;
   job.ranks_per_host = model.ranks_per_host;
-  job.signals = RankWriter::Signals(static_cast<int>(model.shape.buckets.size()));
-  job.marks = MarkOf(steps, 0);
+  job.signals = RankWriter::Signals(program.buckets);
+  job.marks = program.MarkOf(steps, 0);
   job.repeats = steps;
   for (int r = 0; r < ranks; ++r) {
-    RankWriter writer(model, demand, r, program.calls);
+    RankWriter writer(model, demand, r, program);
     for (int step = 0; step < steps; ++step) writer.WriteStep(step);
     program.work.push_back(writer.work());
     for (SimThread& thread : writer.TakeThreads()) job.threads.push_back(std::move(thread));

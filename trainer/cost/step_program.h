@@ -33,15 +33,16 @@ struct StepProgram {
   std::vector<StepCall> calls;  // of rank 0, in one step
   Sent rank0_sent, all_sent;    // in one step
   Sent between_hosts;           // of all_sent, to ranks of other hosts
+  // Marks of a step: the beginnings of its parts, its end, that its threads have computed and wait
+  // for the communication, and of each bucket two, around its wait for weights that come late.
+  static constexpr int kEnd = kStepParts;
+  static constexpr int kComputed = kStepParts + 1;
+  static constexpr int kWaits = kStepParts + 2;
+  int buckets = 0;
+  int MarkOf(int step, int mark) const { return step * (kWaits + 2 * buckets) + mark; }
   // By rank, seconds of own work in each part of a step, if the units are not shared.
   std::vector<std::array<double, kStepParts>> work;
 };
-
-// Returns a mark of a step: the beginning of a part, the step's end, or that the main thread has
-// computed its passes and waits for the others.
-inline constexpr int kEndMark = kStepParts;
-inline constexpr int kComputedMark = kStepParts + 1;
-inline int MarkOf(int step, int mark) { return step * (kStepParts + 2) + mark; }
 
 // All steps have the same demand, and the steps before the first have routed its ids.
 StepProgram MakeStepProgram(const StepModel& model, const JobDemand& demand, int steps);

@@ -166,7 +166,7 @@ Status CheckShape(const Experiment& experiment, const DatasetInfo& data) {
 }  // namespace
 
 StatusOr<Json> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
-                        int64_t ntk_rows, std::span<const Placement> planned) {
+                        int ranks_per_host, int64_t ntk_rows, std::span<const Placement> planned) {
   ELASTOR_RETURN_IF_ERROR(CheckShape(experiment, data));
   ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, data));
   const Graph& graph = model.graph;
@@ -184,6 +184,8 @@ StatusOr<Json> Describe(const Experiment& experiment, const DatasetInfo& data, i
     }
     most_slots = std::max(most_slots, blocks * slots);
   }
+  MemoryPlan::Options memory = TrainingMemory(experiment, data);
+  memory.ranks_per_host = ranks_per_host;
   const int64_t element = sizeof(float);
   Json stages = Json::array();
   for (const Probe& probe : graph.probes()) {
@@ -205,8 +207,7 @@ StatusOr<Json> Describe(const Experiment& experiment, const DatasetInfo& data, i
       {"dense_bytes_per_rank", layout.flat_size() * element},
       {"dense_slot_bytes_on_fullest_rank", most_slots * element},
       {"embeddings", Embeddings(tables, plan)},
-      {"memory",
-       Memory(MemoryPlan(experiment, data, &graph, TrainingMemory(experiment, data)), plan)},
+      {"memory", Memory(MemoryPlan(experiment, data, &graph, memory), plan)},
       {"stages", stages},
       {"token_shapes", TokenShapes(experiment, data, graph.features().fields())},
       {"plan", Lines(plan.ToString())},

@@ -14,10 +14,12 @@
 namespace elastor {
 
 // Returns the output of --mode=describe: parameters, FLOPs per sample, memory on
-// the fullest rank and the shard plan for `ranks` ranks. Unless ntk_rows is 0, it adds the memory
-// of mode ntk with that many rows. Uses only the shape of the data set. planned: as of MakePlan.
+// the fullest rank and the shard plan for `ranks` ranks. ranks_per_host: as of MemoryPlan. Unless
+// ntk_rows is 0, it adds the memory of mode ntk with that many rows. Uses only the shape of the
+// data set. planned: as of MakePlan.
 StatusOr<Json> Describe(const Experiment& experiment, const DatasetInfo& data, int ranks,
-                        int64_t ntk_rows, std::span<const Placement> planned = {});
+                        int ranks_per_host, int64_t ntk_rows,
+                        std::span<const Placement> planned = {});
 
 // The figures of a description by which runs are compared and packed.
 struct RunFigures {

@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "collective/dense_reduce.h"
+#include "collective/rank_hosts.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/leaf_stack.h"
@@ -351,6 +352,14 @@ void MemoryPlan::AddDense(int rank, int ranks, RankMemory* memory) const {
   AddSize(SizeProduct({own, 1 + slots}), &elements);
   if (options_.on_device) return AddSize(SizeProduct({elements, kElement}), &memory->device);
   AddSize(packed, &elements);
+  if (options_.trains) {
+    const int64_t leaves = experiment_.parallel().virtual_shards();
+    const RankHosts hosts = RankHosts::InOrder(ranks, std::max(1, options_.ranks_per_host));
+    const bool by_host = experiment_.parallel().by_host() && GoesByHost(hosts, ranks, leaves);
+    const DenseBuffers buffers =
+        SizeDenseBuffers(layout.buckets(), ranks, leaves, by_host ? &hosts : nullptr, rank);
+    AddSize(buffers.send + buffers.receive, &elements);
+  }
   memory->surely[static_cast<int>(MemoryPart::kDense)] = SizeProduct({elements, kElement});
   // Rank 0 writes the dense state.
   if (rank > 0 || !options_.trains || experiment_.checkpoint().disabled()) return;

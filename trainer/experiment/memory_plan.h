@@ -24,7 +24,8 @@ namespace elastor {
 // certainly needs, so that a run that can work is never refused.
 enum class MemoryPart {
   kTableRows,  // weights and optimizer slots of embedding rows
-  kDense,      // weights, also as the kernels want them, and of the own slices gradients and slots
+  kDense,      // weights, also as the kernels want them, of the own slices gradients and slots, and
+               // what travels of them
   kGradientSums,  // gradient sums of the threads' virtual shards
   kActivations,   // activations of the threads' passes
   kBatches,       // the batch in use and those read ahead
@@ -74,6 +75,8 @@ class MemoryPlan {
     // spectrum.ntk_rows.
     int64_t ntk_rows = 0;
     Split ntk_split = Split::kValidation;
+    // For parallel.by_host: the most ranks of a host; 0: not known.
+    int ranks_per_host = 0;
   };
   // `experiment` is the one that memory is taken for, resolved and valid. data and graph outlive
   // the object.

@@ -67,7 +67,8 @@ Status RunDescribe(const ModeCall& call, Communicator& communicator) {
                             ": is of a prediction; expected --machine=FILE or parallel.machine "
                             "beside it"));
   }
-  ELASTOR_ASSIGN_OR_RETURN(Json json, Describe(experiment, info, FLAGS_ranks, FLAGS_rows));
+  ELASTOR_ASSIGN_OR_RETURN(
+      Json json, Describe(experiment, info, FLAGS_ranks, FLAGS_ranks_per_host, FLAGS_rows));
   if (path.empty()) return PrintJson(json, communicator);
   ELASTOR_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(path));
   ELASTOR_ASSIGN_OR_RETURN(const ResolvedModel model, ResolveModel(experiment, info));
@@ -77,8 +78,8 @@ Status RunDescribe(const ModeCall& call, Communicator& communicator) {
     ELASTOR_ASSIGN_OR_RETURN(const PlanSearch planned,
                              predictor.SearchPlan(FLAGS_ranks, FLAGS_ranks_per_host,
                                                   experiment.training().batch_size()));
-    ELASTOR_ASSIGN_OR_RETURN(
-        json, Describe(experiment, info, FLAGS_ranks, FLAGS_rows, planned.placements));
+    ELASTOR_ASSIGN_OR_RETURN(json, Describe(experiment, info, FLAGS_ranks, FLAGS_ranks_per_host,
+                                            FLAGS_rows, planned.placements));
   }
   ELASTOR_ASSIGN_OR_RETURN(json["prediction"], PredictionJson(&predictor, experiment, machine, info,
                                                               FLAGS_ranks, FLAGS_ranks_per_host));

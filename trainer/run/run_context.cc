@@ -34,9 +34,14 @@ StatusOr<std::unique_ptr<Dataset>> OpenDataset(const std::string& path, Split sp
 // CheckMemory of the run that `planned` describes.
 StatusOr<std::string> CheckMemoryOf(const RunOptions& options, const Experiment& planned,
                                     const Dataset& dataset, const Graph& graph,
-                                    const ShardPlan& plan, Communicator* communicator) {
+                                    const ShardPlan& plan, const RankHosts& hosts,
+                                    Communicator* communicator) {
   const bool on_device = options.device == RunDevice::kCuda;
   MemoryPlan::Options memory = {.trains = options.trains(), .on_device = on_device};
+  for (int host = 0; host < hosts.hosts(); ++host) {
+    memory.ranks_per_host =
+        std::max(memory.ranks_per_host, static_cast<int>(hosts.RanksOf(host).size()));
+  }
   if (memory.trains) {
     memory.occurring_ids = OccurringIds(planned.data().path(), dataset.info());
   } else {
@@ -145,9 +150,10 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   }
   ELASTOR_ASSIGN_OR_RETURN(
       ShardPlan plan, MakePlan(planned, model.tables, communicator->size(), tables.placements));
+  ELASTOR_ASSIGN_OR_RETURN(RankHosts hosts, FindHosts(*communicator));
   ELASTOR_ASSIGN_OR_RETURN(
       const std::string memory_warning,
-      CheckMemoryOf(options, planned, **dataset, model.graph, plan, communicator));
+      CheckMemoryOf(options, planned, **dataset, model.graph, plan, hosts, communicator));
   StatusOr<std::unique_ptr<RunLog>> log =
       RunLog::Open(options.output_dir, options.experiment, communicator->rank(), UseOfLog(options),
                    steps_done, std::move(claimed),
@@ -163,7 +169,7 @@ StatusOr<std::unique_ptr<RunContext>> RunContext::Open(const RunOptions& options
   auto context = std::make_unique<RunContext>(options, communicator, std::move(dataset).value(),
                                               std::move(model), std::move(tables), std::move(plan),
                                               std::move(log).value());
-  ELASTOR_RETURN_IF_ERROR(context->MakeBackend(options));
+  ELASTOR_RETURN_IF_ERROR(context->MakeBackend(options, std::move(hosts)));
   return context;
 }
 
@@ -186,8 +192,7 @@ Status RunContext::BeginLog() {
                        log->Begin(plan.ToString() + planned.report, tensorboard, planned.machine));
 }
 
-Status RunContext::MakeBackend(const RunOptions& options) {
-  ELASTOR_ASSIGN_OR_RETURN(RankHosts hosts, FindHosts(*communicator));
+Status RunContext::MakeBackend(const RunOptions& options, RankHosts hosts) {
   const BackendOptions backend_options = {.experiment = ForMode(options),
                                           .data = &dataset->info(),
                                           .plan = &plan,

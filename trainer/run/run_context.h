@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "collective/rank_hosts.h"
 #include "configs/proto/experiment.pb.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
@@ -86,8 +87,12 @@ struct RunContext {
   // Returns the training state, to be read. Whoever writes to it calls step().WeightsChanged()
   // afterwards.
   StateView State() {
-    return {&model.graph.parameters(), [this] { return step().weights(); }, step().optimizer(),
-            &model.tables, backend_->embedding()};
+    const auto weights = [this]() -> StatusOr<float*> {
+      ELASTOR_RETURN_IF_ERROR(step().Settle());
+      return step().weights();
+    };
+    return {&model.graph.parameters(), weights, step().optimizer(), &model.tables,
+            backend_->embedding()};
   }
   Step<float>& step() const { return *backend_->step(); }
   ShardedEmbedding<float>* host_embedding() const { return backend_->host_embedding(); }
@@ -113,7 +118,7 @@ struct RunContext {
   // Returns the record of all labels' metrics.
   EvalRecord MakeEvalRecord(Split split, int64_t rows, std::vector<MetricValues> labels);
   // The last part of Open.
-  Status MakeBackend(const RunOptions& options);
+  Status MakeBackend(const RunOptions& options, RankHosts hosts);
 
   std::unique_ptr<Backend> backend_;
   std::optional<Evaluation> evaluation_;

@@ -605,6 +605,7 @@ Status TrainingRun::Record(EvalRecord evaluated, bool scheduled) {
 // Nothing is recorded before all is measured, as a signal may cut it short.
 Status TrainingRun::MeasureSpectrum() {
   context_.communicator->Enter(Activity::kSpectrum);
+  ELASTOR_RETURN_IF_ERROR(context_.step().Settle());
   if (context_.dataset->rows(Split::kValidation) == 0) return OkStatus();
   const SpectrumConfig& config = experiment_.spectrum();
   ELASTOR_ASSIGN_OR_RETURN(

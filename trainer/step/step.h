@@ -65,8 +65,11 @@ class Step {
   // counts them.
   void set_optimizer_step_offset(int64_t offset) { optimizer_step_offset_ = offset; }
 
+  // Brings the weights to their state after the last Run, which may leave what other ranks own to
+  // the next. Collective.
+  virtual Status Settle() = 0;
   // Returns the flat array of the current dense weights in host memory. Call WeightsChanged after
-  // writing to it.
+  // writing to it. REQUIRES: Settle or Evaluate was called after the last Run.
   virtual T* weights() = 0;
   virtual void WeightsChanged() = 0;
   virtual DenseSlots<T>* optimizer() = 0;

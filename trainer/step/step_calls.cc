@@ -115,21 +115,20 @@ class Calls {
          {shape_.scalar_words * static_cast<int64_t>(sizeof(int64_t))}});
   }
 
-  void GatherBuckets() {
+  void GatherBuckets(StepPart part, bool beside) {
     for (int b = 0; b < static_cast<int>(shape_.buckets.size()); ++b) {
       if (shape_.hosts != nullptr) {
         HostExchange exchange;
         exchange.SizeGather(shape_.buckets[b], *shape_.hosts, shape_.ranks, rank_,
                             shape_.element_bytes);
         for (SliceExchange* leg : {&exchange.between, &exchange.within}) {
-          Add({StepPart::kUpdate, false, Phase::kDenseGather, CallKind::kAllToAllV, b,
-               std::move(leg->send)});
+          Add({part, beside, Phase::kDenseGather, CallKind::kAllToAllV, b, std::move(leg->send)});
         }
         continue;
       }
       std::vector<int64_t> bytes;
       SizeSlices(shape_.buckets[b], shape_.ranks, shape_.element_bytes, &bytes);
-      Add({StepPart::kUpdate, false, Phase::kDenseGather, CallKind::kAllGatherV, b,
+      Add({part, beside, Phase::kDenseGather, CallKind::kAllGatherV, b,
            std::vector<int64_t>(shape_.ranks, bytes[rank_])});
     }
   }
@@ -187,11 +186,14 @@ std::vector<int> ReduceOrder(int buckets, bool overlap) {
 }
 
 std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& batch,
-                                  const BatchDemand* next, bool routed, int rank) {
+                                  const BatchDemand* next, bool routed, bool settled, int rank) {
   Calls calls(shape, rank);
   if (!routed) calls.RouteIds(batch, StepPart::kRouteIds, /*beside=*/false);
   calls.Lookup(batch.routes, /*early=*/routed && !batch.routes.early.empty());
   calls.BatchLosses();
+  if (shape.late_weights && routed && !settled) {
+    calls.GatherBuckets(StepPart::kCompute, /*beside=*/true);
+  }
   if (shape.overlap && next != nullptr) {
     calls.RouteIds(*next, StepPart::kCompute, /*beside=*/true);
     calls.LookupEarly(next->routes);
@@ -199,7 +201,9 @@ std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& bat
   calls.ReduceBuckets(batch);
   calls.RouteGradients(batch);
   calls.Scalars();
-  calls.GatherBuckets();
+  if (!shape.late_weights || next == nullptr) {
+    calls.GatherBuckets(StepPart::kUpdate, /*beside=*/false);
+  }
   return std::move(calls).Take();
 }
 

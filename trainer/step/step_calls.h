@@ -37,7 +37,7 @@ enum class StepPart {
   kReduce,    // exchange and sum of dense gradients
   kRouteGradients,
   kScalars,
-  kUpdate,  // optimizers, all-gather of weights, repacking
+  kUpdate,  // optimizers, all-gather of weights and repacking (unless these come late)
 };
 inline constexpr int kStepParts = 7;
 inline Activity ActivityOf(StepPart part) {
@@ -100,6 +100,7 @@ struct StepShape {
   int64_t leaves = 0;          // V
   std::vector<Range> buckets;  // of the dense parameters
   bool overlap = false;
+  bool late_weights = false;  // WeightsComeLate
   bool sample_weights = false;
   int64_t batch_losses = 0;             // Task::batch_losses
   int64_t scalar_words = kScalarWords;  // ScalarWords
@@ -133,9 +134,10 @@ struct StepCall {
 
 // Returns the calls of rank `rank`, in order. next: the batch whose ids are routed, and whose early
 // rows are sent, beside the computation; null: none. routed: whether the batch's were, in the step
-// before.
+// before. settled: whether that step's weights have come, as they do where an evaluation follows
+// it.
 std::vector<StepCall> CallsOfStep(const StepShape& shape, const BatchDemand& batch,
-                                  const BatchDemand* next, bool routed, int rank);
+                                  const BatchDemand* next, bool routed, bool settled, int rank);
 
 }  // namespace elastor
 

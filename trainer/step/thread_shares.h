@@ -88,6 +88,15 @@ inline bool SharesLeaves(bool whole_leaf, const Range& own_leaves, int threads) 
   return whole_leaf && own_leaves.size() < threads;
 }
 
+// Returns whether new weights come to the ranks that do not own them while the next step's passes
+// run. Not if the main thread needs the communicator then, or if threads that share a leaf may have
+// no pass in which they would await them. The same on every rank.
+inline bool WeightsComeLate(const TrainStepOptions& options, const Graph& graph, int ranks,
+                            int threads) {
+  return options.overlap && ranks > 1 && options.task.batch_losses() == 0 &&
+         !SharesLeaves(graph.needs_whole_leaf(), {0, options.leaves / ranks}, threads);
+}
+
 // The work of one computing thread of a rank: its leaves, and the most rows of a pass.
 struct ThreadShare {
   Range leaves;

@@ -26,6 +26,16 @@ namespace {
 
 constexpr double kNormEpsilon = 1e-6;  // PyTorch's clip_grad_norm_
 
+// Returns when other threads have let `number` reach `least`.
+void AwaitAtLeast(const std::atomic<int>& number, int least) {
+  for (int now = number.load(); now < least; now = number.load()) number.wait(now);
+}
+
+void Increment(std::atomic<int>* number) {
+  number->fetch_add(1);
+  number->notify_all();
+}
+
 std::vector<Range> SlicesOfRank(const ParameterLayout& layout, const Communicator& communicator) {
   std::vector<Range> slices;
   for (const Range& bucket : layout.buckets()) {
@@ -53,6 +63,9 @@ struct TrainStep<T>::Thread {
   std::vector<double> losses;
   ExactSum loss;
   std::vector<ExactSum> batch_losses;
+  // Buckets of this step's weights that all threads have repacked, as this one knows.
+  int buckets_ready = 0;
+  std::function<void(int bucket)> await;  // AwaitWeights, for its passes
 };
 
 template <typename T>
@@ -73,11 +86,14 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       share_leaves_(SharesLeaves(graph->needs_whole_leaf(), own_leaves_, pool->threads())),
       slices_(SlicesOfRank(graph->parameters(), *communicator)),
       reduce_order_(ReduceOrder(static_cast<int>(slices_.size()), options.overlap)),
-      reducer_(communicator, options.leaves, embedding->hosts()),
+      reducer_(communicator, options.leaves, graph->parameters().buckets(), embedding->hosts()),
       optimizer_(options.dense, graph->parameters(), slices_, pool),
       weights_(graph->parameters().flat_size()),
       routed_{embedding->MakeRouting()},
-      next_{embedding->MakeRouting()} {
+      next_{embedding->MakeRouting()},
+      may_come_late_(WeightsComeLate(options, *graph, communicator->size(), pool->threads())),
+      buckets_there_(static_cast<int>(slices_.size())),
+      repacked_(slices_.size()) {
   static_assert(kParameterBlock == kSliceBlock);
   CHECK_EQ(graph->outputs(), options.task.graph_outputs());
   CHECK_EQ(graph->features().table_features(), embedding->output_features());
@@ -90,6 +106,8 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
           std::make_unique<Thread>(executor_.workspace_plan(), share.pass_rows,
                                    std::max(options.task.losses(), options.task.batch_losses()),
                                    graph->parameters(), share.leaves));
+      threads_[t]->buckets_ready = static_cast<int>(slices_.size());
+      threads_[t]->await = [this, t](int bucket) { AwaitWeights(bucket, t); };
     }
   }
   if (options.overlap) worker_ = std::make_unique<CommunicationWorker>();
@@ -155,7 +173,7 @@ StatusOr<StepResult> TrainStep<T>::Run(const LocalBatch& batch, const LocalBatch
           ? std::min(1.0, options_.clip_norm / (result.gradient_norm + kNormEpsilon))
           : 1.0;
   clock.Enter(StepPart::kUpdate);
-  ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate, scalars));
+  ELASTOR_RETURN_IF_ERROR(Apply(scale, learning_rate, /*goes_on=*/next != nullptr, scalars));
   clock.End();
   return result;
 }
@@ -234,12 +252,13 @@ Status TrainStep<T>::SumBatchLosses(const LocalBatch& batch) {
   return OkStatus();
 }
 
-// Forward and backward over this rank's leaves. With overlap, the next batch's ids, those of its
-// rows that this step does not update, and finished buckets of dense gradients travel meanwhile, in
-// the same order on every rank.
+// Forward and backward over this rank's leaves. With overlap, new weights that other ranks own, the
+// next batch's ids, those of its rows that this step does not update, and finished buckets of dense
+// gradients travel meanwhile, in the same order on every rank.
 template <typename T>
 Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Scalars* scalars) {
   std::vector<std::future<Status>> jobs;
+  PostLateWeights(&jobs);
   if (worker_ != nullptr && next != nullptr) {
     const bool early =
         options_.first_ids_first && embedding_->MayLookupEarly(this->optimizer_step());
@@ -266,15 +285,57 @@ Status TrainStep<T>::Compute(const LocalBatch& batch, const LocalBatch* next, Sc
     thread.loss = ExactSum();
     thread.fold.BeginStep(bucket_ready);
     for (const StepPass& pass : thread.passes) ComputePass(batch, pass, t);
+    AwaitWeights(static_cast<int>(slices_.size()) - 1, t);
     if (thread.passes.empty()) thread.fold.FinishWithoutLeaves();
   };
   OnThreads(compute);
   for (const auto& thread : threads_) scalars->loss.Merge(thread->loss);
+  embedding_->SumGradients(routed_.ids.get());  // while the last buckets travel
   Status status;
   for (std::future<Status>& job : jobs) {
     if (Status done = job.get(); status.ok()) status = std::move(done);
   }
   return status;
+}
+
+// The first layers' weights come first.
+template <typename T>
+void TrainStep<T>::PostLateWeights(std::vector<std::future<Status>>* jobs) {
+  if (!std::exchange(late_weights_, false)) return;
+  buckets_there_ = 0;
+  for (auto& threads : repacked_) threads = 0;
+  for (const auto& thread : threads_) thread->buckets_ready = 0;
+  for (int b = 0; b < static_cast<int>(slices_.size()); ++b) {
+    jobs->push_back(worker_->Post([this, b] {
+      // Where it fails nobody waits for ever: the step returns its status.
+      Status status = reducer_.Gather(graph_->parameters().buckets()[b], weights_.data());
+      executor_.Prepare(weights_.data(), b);
+      Increment(&buckets_there_);
+      return status;
+    }));
+  }
+}
+
+// Every thread repacks a part of each bucket and waits for the others' parts, before the first node
+// that reads it.
+template <typename T>
+void TrainStep<T>::AwaitWeights(int bucket, int t) {
+  for (int& b = threads_[t]->buckets_ready; b <= bucket; ++b) {
+    AwaitAtLeast(buckets_there_, b + 1);
+    executor_.Repack(weights_.data(), b, t, pool_->threads());
+    Increment(&repacked_[b]);
+    AwaitAtLeast(repacked_[b], pool_->threads());
+  }
+}
+
+template <typename T>
+Status TrainStep<T>::Settle() {
+  if (!std::exchange(late_weights_, false)) return OkStatus();
+  for (const Range& bucket : graph_->parameters().buckets()) {
+    ELASTOR_RETURN_IF_ERROR(reducer_.Gather(bucket, weights_.data()));
+  }
+  WeightsChanged();
+  return OkStatus();
 }
 
 // Returns the pass of the batch's rows that was planned. A node of several leaves is one pass; one
@@ -373,6 +434,7 @@ Pass<T> TrainStep<T>::MakePass(const LocalBatch& batch, int64_t begin, const Pas
   pass.workspace = &threads_[thread]->workspace;
   pass.sink = training ? &threads_[thread]->fold : nullptr;
   pass.pool = training && share_leaves_ ? pool_ : nullptr;
+  pass.await = training ? &threads_[thread]->await : nullptr;
   pass.leaves = leaves;
   pass.training = training;
   pass.numeric = batch.numeric.data() + begin * graph_->features().numeric_fields;
@@ -437,20 +499,20 @@ Status TrainStep<T>::SumScalars(Scalars* scalars) {
 }
 
 template <typename T>
-Status TrainStep<T>::Apply(double scale, double learning_rate, const Scalars& scalars) {
+Status TrainStep<T>::Apply(double scale, double learning_rate, bool goes_on,
+                           const Scalars& scalars) {
   const int64_t step = this->BeginUpdate();
   optimizer_.Update(scale, learning_rate, step, weights_.data());
-  for (const Range& bucket : graph_->parameters().buckets()) {
-    ELASTOR_RETURN_IF_ERROR(reducer_.Gather(bucket, weights_.data()));
-  }
+  late_weights_ = true;
+  if (!may_come_late_ || !goes_on) ELASTOR_RETURN_IF_ERROR(Settle());
   embedding_->Update(scale, learning_rate, step, routed_.ids.get());
-  WeightsChanged();
   return embedding_->ApplyRules(step, scalars.keyed_rows);
 }
 
 template <typename T>
 Status TrainStep<T>::Evaluate(const LocalBatch& batch,
                               const std::function<void(const EvaluatedRows<T>&)>& visit) {
+  ELASTOR_RETURN_IF_ERROR(Settle());
   // next_ may hold the next training batch's ids.
   ELASTOR_RETURN_IF_ERROR(embedding_->RouteIds(batch.sparse, routed_.ids.get()));
   ELASTOR_RETURN_IF_ERROR(

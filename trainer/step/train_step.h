@@ -2,6 +2,7 @@
 #define ELASTOR_TRAINER_STEP_TRAIN_STEP_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -11,6 +12,7 @@
 #include "collective/communicator.h"
 #include "collective/dense_reduce.h"
 #include "collective/worker.h"
+#include "core/base/log.h"
 #include "core/base/thread_pool.h"
 #include "core/graph/cpu/cpu_executor.h"
 #include "core/graph/graph.h"
@@ -41,7 +43,11 @@ class TrainStep final : public Step<T> {
   Status Evaluate(const LocalBatch& batch,
                   const std::function<void(const EvaluatedRows<T>&)>& visit) override;
 
-  T* weights() override { return weights_.data(); }
+  Status Settle() override;
+  T* weights() override {
+    CHECK(!late_weights_) << "weights that other ranks own have not come";
+    return weights_.data();
+  }
   void WeightsChanged() override { executor_.Prepare(weights_.data(), pool_); }
   DenseOptimizer<T>* optimizer() override { return &optimizer_; }
 
@@ -75,9 +81,11 @@ class TrainStep final : public Step<T> {
   void ForwardPass(const Pass<T>& pass, int64_t begin);
   LossRows<T> LossOf(const LocalBatch& batch, const Pass<T>& pass, int64_t row,
                      const LeafRows& leaf) const;
+  void PostLateWeights(std::vector<std::future<Status>>* jobs);
+  void AwaitWeights(int bucket, int thread);
   Status ReduceBucket(int bucket, int64_t batch_rows);
   Status SumScalars(Scalars* scalars);
-  Status Apply(double scale, double learning_rate, const Scalars& scalars);
+  Status Apply(double scale, double learning_rate, bool goes_on, const Scalars& scalars);
   Pass<T> MakePass(const LocalBatch& batch, int64_t begin, const PassLeaves& leaves, int thread,
                    bool training) const;
 
@@ -102,6 +110,13 @@ class TrainStep final : public Step<T> {
   Routed routed_;  // this batch
   Routed next_;    // the next
   bool next_routed_ = false;
+  // Whether other ranks' slices of the new weights come beside the next computation, and whether
+  // they have yet to.
+  const bool may_come_late_;
+  bool late_weights_ = false;
+  // Buckets that have come, and by bucket the threads that have repacked their part.
+  std::atomic<int> buckets_there_;
+  std::vector<std::atomic<int>> repacked_;
   std::vector<double> gradient_factors_;  // of this batch; empty if the task needs no means
   std::vector<std::unique_ptr<Thread>> threads_;
   std::unique_ptr<CommunicationWorker> worker_;  // with overlap

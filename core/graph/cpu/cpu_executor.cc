@@ -79,6 +79,10 @@ CpuExecutor<T>::CpuExecutor(const Graph& graph, CpuRewrites rewrites, Precision 
     kernels_.push_back(std::visit(
         [&](const auto& op) { return MakeCpuKernel<T>(op, &contexts.back()); }, node.op));
     traits.push_back(kernels_.back()->traits());
+    int& last_bucket = last_buckets_.emplace_back(-1);
+    for (const int parameter : node.parameters) {
+      last_bucket = std::max(last_bucket, graph_.parameters()[parameter].bucket);
+    }
   }
   schedule_ = MakeSchedule(graph_, traits);
   PlanMemory(contexts);
@@ -136,6 +140,20 @@ void CpuExecutor<T>::Prepare(const T* parameters, ThreadPool* pool) {
 }
 
 template <typename T>
+void CpuExecutor<T>::Prepare(const T* parameters, int bucket) {
+  for (int i = 0; i < graph_.size(); ++i) {
+    if (last_buckets_[i] == bucket) kernels_[i]->Prepare(parameters);
+  }
+}
+
+template <typename T>
+void CpuExecutor<T>::Repack(const T* parameters, int bucket, int part, int parts) {
+  for (int i = 0; i < graph_.size(); ++i) {
+    if (last_buckets_[i] == bucket) kernels_[i]->Repack(parameters, part, parts);
+  }
+}
+
+template <typename T>
 Panels<T> CpuExecutor<T>::View(const Pass<T>& pass, const BufferView& view) const {
   if (view.empty()) return {};
   return pass.workspace->Activations(view.buffer, pass.rows())
@@ -146,6 +164,7 @@ template <typename T>
 void CpuExecutor<T>::Forward(const Pass<T>& pass, std::vector<double>* seconds) const {
   NodeClock clock(seconds);
   for (int i = 0; i < graph_.size(); ++i) {
+    if (pass.await != nullptr) (*pass.await)(last_buckets_[i]);
     ForwardOperands<T> operands;
     for (size_t k = 0; k < graph_[i].inputs.size(); ++k) {
       operands.inputs[k] = View(pass, schedule_.nodes[graph_[i].inputs[k]].output);

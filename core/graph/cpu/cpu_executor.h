@@ -35,6 +35,10 @@ class CpuExecutor {
   // the next call. Call after every change. The threads of `pool` share the work; null: the calling
   // thread alone.
   void Prepare(const T* parameters, ThreadPool* pool = nullptr);
+  // The same for values that come bucket by bucket, in order: Prepare, then every part of Repack,
+  // on any threads, also while others run passes that await the bucket (Pass::await).
+  void Prepare(const T* parameters, int bucket);
+  void Repack(const T* parameters, int bucket, int part, int parts);
 
   // Returns the plan of a pass's memory (Pass::workspace).
   const WorkspacePlan& workspace_plan() const { return plan_; }
@@ -88,6 +92,7 @@ class CpuExecutor {
   std::vector<int> first_saved_;       // by node: its kernel's first slot of activations
   std::vector<int> first_recomputed_;  // by node: the slots of these that Backward reads
   std::vector<int> first_flat_;        // by node: its kernel's first flat slot
+  std::vector<int> last_buckets_;      // by node: the last one of its parameters; -1: it has none
   std::vector<int> shared_slots_;      // by parameter: flat slot of its sum; -1: it is used once
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct Pass {
   double leaf_share = 1;  // the leaf's share of the batch's rows, in a pass over one whole leaf
 
   ThreadPool* pool = nullptr;  // shares the work of this pass; null: the calling thread alone
+  // Returns when the parameters of all buckets up to this one have come and are prepared; null: all
+  // have. Forward calls it before each node.
+  const std::function<void(int bucket)>* await = nullptr;
 
   int64_t rows() const { return leaves.rows(); }  // number of rows of the pass's views
 

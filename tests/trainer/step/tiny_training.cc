@@ -26,6 +26,7 @@
 #include "trainer/checkpoint/state_digest.h"
 #include "trainer/data/batch.h"
 #include "trainer/step/step_calls.h"
+#include "trainer/step/thread_shares.h"
 #include "trainer/step/train_step.h"
 
 namespace elastor {
@@ -267,8 +268,12 @@ class Rank {
     }
     if (training_.evaluate && error_.empty()) Evaluate(logits + kEvaluatedRows);
     communicator_->Enter(Activity::kFinish);
-    const StateView state = {&graph_.parameters(), [this] { return step_.weights(); },
-                             step_.optimizer(), &tables_, parts_->embedding()};
+    const auto weights = [this]() -> StatusOr<float*> {
+      ELASTOR_RETURN_IF_ERROR(step_.Settle());
+      return step_.weights();
+    };
+    const StateView state = {&graph_.parameters(), weights, step_.optimizer(), &tables_,
+                             parts_->embedding()};
     const StatusOr<std::string> digest = StateDigest({}, state, *communicator_);
     CHECK(digest.ok()) << digest.status().message();
     digest_ = *digest;
@@ -389,6 +394,8 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                            .leaves = training.leaves,
                            .buckets = {buckets.begin(), buckets.end()},
                            .overlap = spread.overlap,
+                           .late_weights = WeightsComeLate(StepOptions(training, spread), graph,
+                                                           spread.ranks, spread.threads),
                            .sample_weights = training.weight != nullptr,
                            .batch_losses = training.task.batch_losses(),
                            .scalar_words = ScalarWords(options.tables),
@@ -421,7 +428,8 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
     for (size_t i = 0; i < demands.size(); ++i) {
       const BatchDemand* const next = i + 1 < demands.size() ? &demands[i + 1] : nullptr;
       const bool routed = spread.overlap && i > 0;
-      for (const StepCall& call : CallsOfStep(shape, demands[i], next, routed, r)) {
+      for (const StepCall& call :
+           CallsOfStep(shape, demands[i], next, routed, /*settled=*/false, r)) {
         calls[r].push_back({call.kind, call.phase, call.send});
       }
     }

@@ -181,6 +181,7 @@ Outcome Train(const TinyTraining& training, const Spread& spread);
 Outcome TrainUntilItFails(const TinyTraining& training, const Spread& spread);
 
 // Returns the calls of all steps, by rank, as the step's declaration has them (CallsOfStep).
+// REQUIRES: the training evaluates nothing.
 std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
                                                  const Spread& spread);
 

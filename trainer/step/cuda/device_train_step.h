@@ -67,6 +67,7 @@ class DeviceTrainStep final : public Step<float> {
   Status Evaluate(const LocalBatch& batch,
                   const std::function<void(const EvaluatedRows<float>&)>& visit) override;
 
+  Status Settle() override { return OkStatus(); }
   float* weights() override;
   void WeightsChanged() override;
   DeviceDenseOptimizer* optimizer() override { return &optimizer_; }
