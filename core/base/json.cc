@@ -54,10 +54,9 @@ struct JsonConversion {
   }
 
   template <typename T>
-  static T& Set(Json& json, T value) {
+  static void Set(Json& json, T value) {
     json = Json();
     json.value_ = new Json::Value{std::move(value)};
-    return *As<T>(json);
   }
 
   // A number or a bool by a cast.

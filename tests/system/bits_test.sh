@@ -87,6 +87,20 @@ HOSTS='a b' same_numbers 5 $plan=AUTO --set=parallel.by_host=true --set=parallel
 HOSTS='a a a b c b b' same_numbers 16 $plan=TABLE_WISE --set=parallel.by_host=true --set=parallel.threads=2
 program=("$trainer")
 
+# Ranks may have threads in different numbers, also where a layer takes whole leaves.
+cat >"$work/on_threads" <<'RANK'
+#!/usr/bin/env bash
+exec "$@" --set=parallel.threads=$((1 + 2 * (OMPI_COMM_WORLD_RANK % 2)))
+RANK
+chmod +x "$work/on_threads"
+whole_leaves=(--set=model.kind=MLP --set=model.batch_norm=true --set=parallel.virtual_shards=2)
+first=$runs
+same_numbers 1 "${whole_leaves[@]}"
+program=("$work/on_threads" "$trainer")
+same_numbers 2 "${whole_leaves[@]}" --set=parallel.overlap=true
+program=("$trainer")
+first=0
+
 # Nor does it matter how many rows are evaluated at a time.
 same_numbers 3 --set=training.eval_batch_size=19
 

@@ -156,17 +156,16 @@ StatusOr<Prediction> Predictor::PredictPlan(const ShardPlan& plan, int ranks_per
   step.graph = &graph_;
   step.options = MakeTrainStepOptions(*experiment_, *info_);
   const auto buckets = graph_.parameters().buckets();
-  step.shape = {
-      .ranks = ranks,
-      .leaves = leaves,
-      .buckets = {buckets.begin(), buckets.end()},
-      .overlap = step.options.overlap,
-      .late_weights = !machine_->gpus() && WeightsComeLate(step.options, graph_, ranks, threads),
-      .sample_weights = step.options.sample_weights,
-      .batch_losses = step.options.task.batch_losses(),
-      .scalar_words = ScalarWords(model_->tables),
-      .wire = MakeWireFormats(experiment_->parallel()),
-      .hosts = hosts};
+  step.shape = {.ranks = ranks,
+                .leaves = leaves,
+                .buckets = {buckets.begin(), buckets.end()},
+                .overlap = step.options.overlap,
+                .late_weights = !machine_->gpus() && WeightsComeLate(step.options, graph_, ranks),
+                .sample_weights = step.options.sample_weights,
+                .batch_losses = step.options.task.batch_losses(),
+                .scalar_words = ScalarWords(model_->tables),
+                .wire = MakeWireFormats(experiment_->parallel()),
+                .hosts = hosts};
   step.gpus = machine_->gpus();
   step.threads = threads;
   step.width = TableWidth(*experiment_);

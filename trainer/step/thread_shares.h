@@ -89,12 +89,12 @@ inline bool SharesLeaves(bool whole_leaf, const Range& own_leaves, int threads) 
 }
 
 // Returns whether new weights come to the ranks that do not own them while the next step's passes
-// run. Not if the main thread needs the communicator then, or if threads that share a leaf may have
-// no pass in which they would await them. The same on every rank.
-inline bool WeightsComeLate(const TrainStepOptions& options, const Graph& graph, int ranks,
-                            int threads) {
+// run. Not if the main thread needs the communicator then, nor with whole leaves: threads that
+// share one may have no pass in which they would await them. It decides the order of calls, so it
+// must not depend on the threads of a rank, which ranks may have in different numbers.
+inline bool WeightsComeLate(const TrainStepOptions& options, const Graph& graph, int ranks) {
   return options.overlap && ranks > 1 && options.task.batch_losses() == 0 &&
-         !SharesLeaves(graph.needs_whole_leaf(), {0, options.leaves / ranks}, threads);
+         !graph.needs_whole_leaf();
 }
 
 // The work of one computing thread of a rank: its leaves, and the most rows of a pass.

@@ -91,7 +91,7 @@ TrainStep<T>::TrainStep(const TrainStepOptions& options, const Graph* graph,
       weights_(graph->parameters().flat_size()),
       routed_{embedding->MakeRouting()},
       next_{embedding->MakeRouting()},
-      may_come_late_(WeightsComeLate(options, *graph, communicator->size(), pool->threads())),
+      may_come_late_(WeightsComeLate(options, *graph, communicator->size())),
       buckets_there_(static_cast<int>(slices_.size())),
       repacked_(slices_.size()) {
   static_assert(kParameterBlock == kSliceBlock);

@@ -390,17 +390,17 @@ std::vector<std::vector<TinyCall>> DeclaredCalls(const TinyTraining& training,
   const RankHosts* const hosts = by_host ? &*options.hosts : nullptr;
   const Graph graph = training.model.graph();
   const auto buckets = graph.parameters().buckets();
-  const StepShape shape = {.ranks = spread.ranks,
-                           .leaves = training.leaves,
-                           .buckets = {buckets.begin(), buckets.end()},
-                           .overlap = spread.overlap,
-                           .late_weights = WeightsComeLate(StepOptions(training, spread), graph,
-                                                           spread.ranks, spread.threads),
-                           .sample_weights = training.weight != nullptr,
-                           .batch_losses = training.task.batch_losses(),
-                           .scalar_words = ScalarWords(options.tables),
-                           .wire = options.wire,
-                           .hosts = hosts};
+  const StepShape shape = {
+      .ranks = spread.ranks,
+      .leaves = training.leaves,
+      .buckets = {buckets.begin(), buckets.end()},
+      .overlap = spread.overlap,
+      .late_weights = WeightsComeLate(StepOptions(training, spread), graph, spread.ranks),
+      .sample_weights = training.weight != nullptr,
+      .batch_losses = training.task.batch_losses(),
+      .scalar_words = ScalarWords(options.tables),
+      .wire = options.wire,
+      .hosts = hosts};
   const bool early = spread.overlap && spread.first_ids_first &&
                      HasEarlyRows(plan, static_cast<int>(layout.tables()), training.sparse, hosts);
   std::vector<BatchDemand> demands;
