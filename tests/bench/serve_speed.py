@@ -110,7 +110,10 @@ def main():
     server = subprocess.Popen([options.server, f"--model={options.model}", "--threads=1", "--port=0"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        url = next(m[0] for m in (re.search(r"http://[\d.:]+", line) for line in server.stdout) if m)
+        first = server.stdout.readline()
+        if not (found := re.search(r"http://[\d.:]+", first)):
+            raise SystemExit(first.rstrip())
+        url = found[0]
         with urllib.request.urlopen(f"{url}/v2/models/model") as answer:
             fields = [one["name"] for one in json.load(answer)["inputs"]]
         print("| rows | form | requests/s | rows/s | p50, ms | p99, ms | server, us | library, us | not scoring |")
