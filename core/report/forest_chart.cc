@@ -6,16 +6,14 @@
 #include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/chart.h"
+#include "core/report/frame.h"
 #include "core/report/svg.h"
 
 namespace elastor {
 namespace {
 
-constexpr double kWidth = 480;
-constexpr double kMargin = 14;
 constexpr double kRow = 46, kName = 21;  // of a row, and of the name in it
-constexpr double kCap = 4;               // half an interval's end
-constexpr double kTextSize = 13;
+constexpr double kIntervalCap = 4;       // half an interval's end
 
 std::string SignedText(double value) {
   return (value < 0 ? "\u2212" : "+") + Format("%.4f", std::abs(value));
@@ -61,9 +59,11 @@ std::vector<double> ExtentOf(const ForestChart& chart) {
 }  // namespace
 
 std::string ToSvg(const ForestChart& chart) {
-  const double left = kMargin + 8, right = kWidth - kMargin - 8;
-  const std::vector<std::string> title = WrapText(chart.title, 14, kWidth - 2 * kMargin);
-  const std::vector<std::string> subtitle = WrapText(chart.subtitle, 12, kWidth - 2 * kMargin);
+  const double left = kHalfChartMargin + 8, right = kHalfChartWidth - kHalfChartMargin - 8;
+  const std::vector<std::string> title =
+      WrapText(chart.title, 14, kHalfChartWidth - 2 * kHalfChartMargin);
+  const std::vector<std::string> subtitle =
+      WrapText(chart.subtitle, 12, kHalfChartWidth - 2 * kHalfChartMargin);
   const double head = 6 + 18 * static_cast<double>(title.size());
   const double top = head + 16 * static_cast<double>(subtitle.size()) + 12;
   const double bottom = top + kRow * static_cast<double>(chart.rows.size()) + 8;
@@ -74,13 +74,14 @@ std::string ToSvg(const ForestChart& chart) {
     description += " " + row.name + ": " + NumbersOf(row) +
                    (row.told_apart ? ", told apart." : ", not told apart.");
   }
-  SvgWriter svg(kWidth, bottom + 46, chart.title, description);
+  SvgWriter svg(kHalfChartWidth, bottom + 46, chart.title, description);
   for (size_t i = 0; i < title.size(); ++i) {
-    svg.Text({kMargin, 24 + 18 * static_cast<double>(i)}, TextAnchor::kStart, "strong", title[i]);
+    svg.Text({kHalfChartMargin, 24 + 18 * static_cast<double>(i)}, TextAnchor::kStart, "strong",
+             title[i]);
   }
   for (size_t i = 0; i < subtitle.size(); ++i) {
-    svg.Text({kMargin, head + 18 + 16 * static_cast<double>(i)}, TextAnchor::kStart, "label",
-             subtitle[i]);
+    svg.Text({kHalfChartMargin, head + 18 + 16 * static_cast<double>(i)}, TextAnchor::kStart,
+             "label", subtitle[i]);
   }
   // Lines leave the names free.
   const auto vertical = [&](double at, const char* css) {
@@ -111,7 +112,7 @@ std::string ToSvg(const ForestChart& chart) {
       svg.Line({inside(row.low), at}, {inside(row.high), at}, color + "line");
       for (const double end : {row.low, row.high}) {
         if (inside(end) != x.At(end)) continue;  // cut off
-        svg.Line({x.At(end), at - kCap}, {x.At(end), at + kCap}, color + "line");
+        svg.Line({x.At(end), at - kIntervalCap}, {x.At(end), at + kIntervalCap}, color + "line");
       }
     }
     svg.Marker({x.At(row.value), at}, /*shape=*/row.told_apart ? 1 : 0,

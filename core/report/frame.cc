@@ -5,18 +5,8 @@
 namespace elastor {
 namespace {
 
-constexpr double kTextSize = 13;
-constexpr double kLabelSize = 12;
 constexpr double kTurn = -30;  // degrees
 constexpr double kTurnedHeight = 0.5;
-
-double LongestLabel(const Scale& scale) {
-  double longest = 0;
-  for (const Scale::Tick& tick : scale.ticks()) {
-    longest = std::max(longest, TextWidth(tick.label, kLabelSize));
-  }
-  return longest;
-}
 
 std::vector<std::string> SubtitleLines(const std::string& subtitle, double width) {
   return WrapText(subtitle, kTextSize, width - 2 * kChartMargin);
@@ -36,6 +26,14 @@ void DrawHead(const std::string& title, const std::string& subtitle, double widt
     svg->Text({kChartMargin, y}, TextAnchor::kStart, "subtitle", line);
     y += 18;
   }
+}
+
+double LongestLabel(const Scale& scale) {
+  double longest = 0;
+  for (const Scale::Tick& tick : scale.ticks()) {
+    longest = std::max(longest, TextWidth(tick.label, kLabelSize));
+  }
+  return longest;
 }
 
 bool TurnsLabels(const Scale& scale, double spacing) { return LongestLabel(scale) + 8 > spacing; }

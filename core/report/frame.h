@@ -13,11 +13,17 @@ namespace elastor {
 inline constexpr double kChartWidth = 760;
 inline constexpr double kHalfChartWidth = 480;
 inline constexpr double kChartMargin = 24;
+inline constexpr double kHalfChartMargin = 14;
+inline constexpr double kTextSize = 13;
+inline constexpr double kLabelSize = 12;  // of ticks
 
 // Returns the height of the head in pixels; its subtitle may need several lines. `width`: width of
 // the chart in pixels.
 double HeadHeight(const std::string& subtitle, double width);
 void DrawHead(const std::string& title, const std::string& subtitle, double width, SvgWriter* svg);
+
+// Returns the width in pixels of the longest label of a tick.
+double LongestLabel(const Scale& scale);
 
 // The horizontal axis with its title, a grid line a tick up to `top`. Labels that are too long to
 // stand side by side are turned.

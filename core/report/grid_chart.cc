@@ -4,15 +4,13 @@
 #include <vector>
 
 #include "core/report/chart.h"
+#include "core/report/frame.h"
 #include "core/report/svg.h"
 
 namespace elastor {
 namespace {
 
-constexpr double kWidth = 480;
-constexpr double kMargin = 14;
 constexpr double kCellHeight = 46;
-constexpr double kLabelSize = 12;
 // Text must be read on the darkest cell, in both schemes.
 constexpr double kLeastShare = 0.05, kMostShare = 0.5;
 
@@ -36,11 +34,12 @@ std::string ToSvg(const GridChart& chart) {
     const double share = (value - least) / (most - least);
     return chart.larger_is_better ? share : 1 - share;
   };
-  const std::vector<std::string> subtitle = WrapText(chart.subtitle, 12, kWidth - 2 * kMargin);
+  const std::vector<std::string> subtitle =
+      WrapText(chart.subtitle, 12, kHalfChartWidth - 2 * kHalfChartMargin);
   const double top = 30 + 16 * static_cast<double>(subtitle.size()) + 10;
-  const double left = kMargin + 20 + LongestName(chart.rows) + 8;
+  const double left = kHalfChartMargin + 20 + LongestName(chart.rows) + 8;
   const auto columns = static_cast<double>(std::max<size_t>(chart.columns.size(), 1));
-  const double width = (kWidth - kMargin - left) / columns;
+  const double width = (kHalfChartWidth - kHalfChartMargin - left) / columns;
   const double bottom = top + kCellHeight * static_cast<double>(chart.rows.size());
   std::string description = chart.subtitle + ".";
   for (size_t i = 0; i < chart.cells.size() && !chart.columns.empty(); ++i) {
@@ -49,10 +48,11 @@ std::string ToSvg(const GridChart& chart) {
                    chart.x_title + " " + chart.columns[i % chart.columns.size()] + ": " +
                    chart.cells[i].text + ".";
   }
-  SvgWriter svg(kWidth, bottom + 46, chart.title, description);
-  svg.Text({kMargin, 24}, TextAnchor::kStart, "strong", chart.title);
+  SvgWriter svg(kHalfChartWidth, bottom + 46, chart.title, description);
+  svg.Text({kHalfChartMargin, 24}, TextAnchor::kStart, "strong", chart.title);
   for (size_t i = 0; i < subtitle.size(); ++i) {
-    svg.Text({kMargin, 44 + 16 * static_cast<double>(i)}, TextAnchor::kStart, "label", subtitle[i]);
+    svg.Text({kHalfChartMargin, 44 + 16 * static_cast<double>(i)}, TextAnchor::kStart, "label",
+             subtitle[i]);
   }
   bool framed = false;
   for (size_t i = 0; i < chart.cells.size() && !chart.columns.empty(); ++i) {
@@ -85,8 +85,9 @@ std::string ToSvg(const GridChart& chart) {
     svg.Text({left + width * (static_cast<double>(c) + 0.5), bottom + 17}, TextAnchor::kMiddle,
              "label", chart.columns[c]);
   }
-  svg.Text({(left + kWidth - kMargin) / 2, bottom + 37}, TextAnchor::kMiddle, "", chart.x_title);
-  svg.Text({kMargin + 9, (top + bottom) / 2}, TextAnchor::kMiddle, "", chart.y_title, -90);
+  svg.Text({(left + kHalfChartWidth - kHalfChartMargin) / 2, bottom + 37}, TextAnchor::kMiddle, "",
+           chart.x_title);
+  svg.Text({kHalfChartMargin + 9, (top + bottom) / 2}, TextAnchor::kMiddle, "", chart.y_title, -90);
   return std::move(svg).Finish();
 }
 

@@ -10,7 +10,7 @@
 namespace elastor {
 namespace {
 
-constexpr double kGap = 24;  // between matrices
+constexpr double kMatrixGap = 24;  // between matrices
 constexpr double kNameHeight = 20;
 constexpr int kScaleCells = 20;
 
@@ -29,7 +29,7 @@ double LargestOf(const HeatMap& map) {
 std::string ToSvg(const HeatMap& map) {
   const auto panels = static_cast<double>(std::max<size_t>(map.matrices.size(), 1));
   const auto columns = static_cast<double>(std::max<int64_t>(map.columns, 1));
-  const double width = (kChartWidth - 2 * kChartMargin - (panels - 1) * kGap) / panels;
+  const double width = (kChartWidth - 2 * kChartMargin - (panels - 1) * kMatrixGap) / panels;
   const double side = width / columns;
   int64_t rows = 0;
   for (const HeatMap::Matrix& matrix : map.matrices) {
@@ -59,7 +59,7 @@ std::string ToSvg(const HeatMap& map) {
     svg.Polyline(
         {{left, top}, {left + width, top}, {left + width, down}, {left, down}, {left, top}},
         "axis");
-    left += width + kGap;
+    left += width + kMatrixGap;
   }
   // The scale.
   constexpr double kCell = 10;

@@ -11,7 +11,7 @@
 namespace elastor {
 namespace {
 
-constexpr char kStyle[] = R"(<style>
+constexpr char kPageStyle[] = R"(<style>
 :root{--ink:#1f2328;--dim:#59636e;--page:#fff;--soft:#f5f7f9;--line:#d8dee4;--accent:#0068a8;
 --good:#007a5a;--warn:#a04100;--edge:rgba(31,35,40,.2)}
 @media screen and (prefers-color-scheme:dark){:root{--ink:#e6edf3;--dim:#9aa5b1;--page:#0d1117;
@@ -268,7 +268,7 @@ std::string Page(const std::string& title, const std::string& body, const std::s
       kScriptHash,
       "'\">\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
-      Escaped(title), "</title>\n", kStyle, ChartStyle(), "</head>\n<body>\n<main>\n", body,
+      Escaped(title), "</title>\n", kPageStyle, ChartStyle(), "</head>\n<body>\n<main>\n", body,
       "</main>\n<script type=\"application/json\" id=\"data\">", JsonForScript(json),
       "</script>\n<script>", kScript, "</script>\n</body>\n</html>\n");
 }

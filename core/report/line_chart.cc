@@ -19,10 +19,6 @@ constexpr size_t kDescribedPoints = 200;  // more are told by their ends
 constexpr size_t kMarkedPoints = 48;      // of a series; more would hide its line
 constexpr size_t kMarkedInHalf = 24;
 
-std::string ColorClass(size_t series, const char* kind) {
-  return StrCat("c", series % SvgWriter::kColors, " ", kind);
-}
-
 double WidthOf(const LineChart& chart) { return chart.half ? kHalfChartWidth : kChartWidth; }
 
 bool HasMarkers(const LineChart& chart, const ChartSeries& series) {

@@ -7,36 +7,30 @@
 #include "core/base/text.h"
 #include "core/report/axis.h"
 #include "core/report/chart.h"
+#include "core/report/frame.h"
 #include "core/report/svg.h"
 
 namespace elastor {
 namespace {
 
-constexpr double kWidth = 480;
-constexpr double kMargin = 14;
-constexpr double kTextSize = 13;
-constexpr double kPlotHeight = 250;
+constexpr double kCurvesHeight = 250;
 constexpr double kResidualHeight = 76;
-constexpr double kGap = 30;  // between the plots: the residuals' title
-constexpr double kLegendRow = 20;
-constexpr double kCap = 3;    // half an error bar's end
-constexpr double kCross = 4;  // half a cross
-constexpr size_t kDescribedPoints = 60;
-
-std::string ColorClass(size_t series, const char* kind) {
-  return StrCat("c", series % SvgWriter::kColors, " ", kind);
-}
+constexpr double kPlotGap = 30;  // between the plots: the residuals' title
+constexpr double kCurveRow = 20;
+constexpr double kBarCap = 3;  // half an error bar's end
+constexpr double kCross = 4;   // half a cross
+constexpr size_t kDescribedMeans = 60;
 
 std::string Describe(const ScalingChart& chart) {
   std::string text = chart.subtitle + " " + chart.y.title + " by " + chart.x.title + ".";
   for (const ScalingSeries& series : chart.series) {
     text += " " + series.name + ":";
-    for (size_t i = 0; i < std::min(series.points.size(), kDescribedPoints); ++i) {
+    for (size_t i = 0; i < std::min(series.points.size(), kDescribedMeans); ++i) {
       const ScalingPoint& point = series.points[i];
       text += (i == 0 ? " " : ", ") + PrefixedNumber(point.mean.x, 3) + " " +
               NumberText(point.mean.y, 4);
     }
-    text += series.points.size() > kDescribedPoints ? ", and more." : ".";
+    text += series.points.size() > kDescribedMeans ? ", and more." : ".";
   }
   return text;
 }
@@ -67,7 +61,7 @@ struct Panel {
     svg->Line({at, Inside(point.high)}, {at, Inside(point.low)}, css);
     for (const double end : {point.high, point.low}) {
       if (IsCut(end)) continue;
-      svg->Line({at - kCap, y.At(end)}, {at + kCap, y.At(end)}, css);
+      svg->Line({at - kBarCap, y.At(end)}, {at + kBarCap, y.At(end)}, css);
     }
   }
 };
@@ -212,15 +206,7 @@ void DrawVerticalAxis(const Panel& panel, const std::string& title, double left,
     svg->Line({left, tick.at}, {right, tick.at}, "grid");
     svg->Text({left - 6, tick.at + 4}, TextAnchor::kEnd, "label", tick.label);
   }
-  svg->Text({kMargin + 9, (top + bottom) / 2}, TextAnchor::kMiddle, "", title, -90);
-}
-
-double LongestLabel(const Scale& scale) {
-  double longest = 0;
-  for (const Scale::Tick& tick : scale.ticks()) {
-    longest = std::max(longest, TextWidth(tick.label, 12));
-  }
-  return longest;
+  svg->Text({kHalfChartMargin + 9, (top + bottom) / 2}, TextAnchor::kMiddle, "", title, -90);
 }
 
 // What has to lie on the plot, by axis: all points and curves, and of the intervals of fits as much
@@ -262,36 +248,38 @@ struct Extent {
 
 std::string ToSvg(const ScalingChart& chart) {
   const Extent extent(chart);
-  const double text_width = kWidth - 2 * kMargin;
+  const double text_width = kHalfChartWidth - 2 * kHalfChartMargin;
   const std::vector<std::string> subtitle = WrapText(chart.subtitle, 12, text_width);
   double legend_y = 28 + 16 * static_cast<double>(subtitle.size()) + 20;
   std::vector<SvgPoint> legend;
-  double legend_x = kMargin;
+  double legend_x = kHalfChartMargin;
   for (const ScalingSeries& series : chart.series) {
     const double width = 30 + TextWidth(series.name, kTextSize) + 14;
-    if (legend_x > kMargin && legend_x + width > kWidth - kMargin) {
-      legend_x = kMargin;
-      legend_y += kLegendRow;
+    if (legend_x > kHalfChartMargin && legend_x + width > kHalfChartWidth - kHalfChartMargin) {
+      legend_x = kHalfChartMargin;
+      legend_y += kCurveRow;
     }
     legend.push_back({legend_x, legend_y});
     legend_x += width;
   }
-  const double top = legend_y + 16, bottom = top + kPlotHeight;
+  const double top = legend_y + 16, bottom = top + kCurvesHeight;
   const Scale y(chart.y, extent.ys, /*ticks=*/6, bottom, top);
   const bool has_residuals = !extent.residuals.empty();
-  const double residual_top = bottom + kGap;
+  const double residual_top = bottom + kPlotGap;
   const double foot = has_residuals ? residual_top + kResidualHeight : bottom;
   const ChartAxis residual_axis = {.title = "residual"};
   const Scale residual_y(residual_axis, extent.residuals, /*ticks=*/5, foot, residual_top);
   const double labels = std::max(LongestLabel(y), has_residuals ? LongestLabel(residual_y) : 0.0);
-  const double left = kMargin + 18 + labels + 6, right = kWidth - kMargin;
+  const double left = kHalfChartMargin + 18 + labels + 6,
+               right = kHalfChartWidth - kHalfChartMargin;
   const Scale x(chart.x, extent.xs, /*ticks=*/8, left, right);
   const double height = foot + 46;
 
-  SvgWriter svg(kWidth, height, chart.title, Describe(chart));
-  svg.Text({kMargin, 24}, TextAnchor::kStart, "strong", chart.title);
+  SvgWriter svg(kHalfChartWidth, height, chart.title, Describe(chart));
+  svg.Text({kHalfChartMargin, 24}, TextAnchor::kStart, "strong", chart.title);
   for (size_t i = 0; i < subtitle.size(); ++i) {
-    svg.Text({kMargin, 44 + 16 * static_cast<double>(i)}, TextAnchor::kStart, "label", subtitle[i]);
+    svg.Text({kHalfChartMargin, 44 + 16 * static_cast<double>(i)}, TextAnchor::kStart, "label",
+             subtitle[i]);
   }
   for (size_t s = 0; s < legend.size(); ++s) {
     const auto [at_x, at_y] = legend[s];

@@ -13,7 +13,7 @@ namespace elastor {
 namespace {
 
 // The dark scheme is for screens alone: paper keeps the light one.
-constexpr char kStyle[] =
+constexpr char kChartStyle[] =
     "<style>\n"
     "text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;"
     "fill:#1f2328}\n"
@@ -74,14 +74,14 @@ std::string Attribute(std::string_view name, std::string_view value) {
 
 }  // namespace
 
-std::string_view ChartStyle() { return kStyle; }
+std::string_view ChartStyle() { return kChartStyle; }
 
 SvgWriter::SvgWriter(double width, double height, const std::string& title,
                      const std::string& description) {
   const std::string w = Number(width), h = Number(height);
   text_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"" + Attribute("width", w) +
           Attribute("height", h) + Attribute("viewBox", "0 0 " + w + " " + h) + ">\n<title>" +
-          Escaped(title) + "</title>\n<desc>" + Escaped(description) + "</desc>\n" + kStyle +
+          Escaped(title) + "</title>\n<desc>" + Escaped(description) + "</desc>\n" + kChartStyle +
           "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
 }
 
@@ -153,6 +153,10 @@ void SvgWriter::BeginGroup(std::string_view tip) {
 void SvgWriter::EndGroup() { text_ += "</g>\n"; }
 
 std::string SvgWriter::Finish() && { return std::move(text_) + "</svg>\n"; }
+
+std::string ColorClass(size_t series, const char* kind) {
+  return StrCat("c", series % SvgWriter::kColors, " ", kind);
+}
 
 double TextWidth(std::string_view text, double font_size) {
   double ems = 0;

@@ -53,6 +53,10 @@ class SvgWriter {
   std::string text_;
 };
 
+// Returns the classes of an element of this kind (line, area, marker, ...) that has a series'
+// color.
+std::string ColorClass(size_t series, const char* kind);
+
 // Returns an estimate of a text's width in pixels at a font size, rather too large than too small.
 double TextWidth(std::string_view text, double font_size);
 

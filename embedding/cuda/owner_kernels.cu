@@ -1,16 +1,13 @@
 #include "core/cuda/launch.h"
 #include "embedding/cuda/columns.h"
+#include "embedding/cuda/item_threads.h"
 #include "embedding/cuda/owner_kernels.h"
 #include "embedding/cuda/search.h"
 
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = kGroupThreads;
-
-__device__ int64_t ThreadIndex() {
-  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-}
+static_assert(kThreads == kGroupThreads);
 
 // The number of nodes in a mask.
 __device__ int Count(uint64_t mask) { return __popcll(mask); }

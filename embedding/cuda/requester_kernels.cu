@@ -1,15 +1,10 @@
 #include "core/cuda/launch.h"
+#include "embedding/cuda/item_threads.h"
 #include "embedding/cuda/requester_kernels.h"
 #include "embedding/cuda/search.h"
 
 namespace elastor::cuda {
 namespace {
-
-constexpr int kThreads = 256;
-
-__device__ int64_t ThreadIndex() {
-  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-}
 
 // Each thread takes one bag.
 __global__ void __launch_bounds__(kThreads) ExpandBagsKernel(BatchView batch, uint32_t* bags) {

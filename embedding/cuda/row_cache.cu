@@ -1,16 +1,15 @@
 #include <algorithm>
 
 #include "core/cuda/launch.h"
+#include "embedding/cuda/columns.h"
+#include "embedding/cuda/item_threads.h"
 #include "embedding/cuda/row_cache.h"
 
 namespace elastor::cuda {
 namespace {
 
-constexpr unsigned kWholeWarp = 0xffffffffu;
-constexpr int kThreads = 256;
 constexpr int kWays = 8;  // lines of a set, and threads of a key
 constexpr int kKeysPerBlock = kThreads / kWays;
-constexpr unsigned kListBlocks = 1024;
 constexpr int kIndexBits = 48;
 
 __device__ int64_t TagOf(int table, int64_t index) {

@@ -2,20 +2,14 @@
 
 #include "core/base/random.h"
 #include "core/cuda/launch.h"
+#include "embedding/cuda/item_threads.h"
 #include "embedding/cuda/row_kernels.h"
 
 namespace elastor::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int kLanes = 8;  // threads of a row
 constexpr int kRowsPerBlock = kThreads / kLanes;
-// Blocks for lists whose length only the device knows: they loop.
-constexpr unsigned kListBlocks = 1024;
-
-__device__ int64_t ThreadIndex() {
-  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-}
 
 __device__ int64_t RowGroup() {
   return static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.x / kLanes;

@@ -284,7 +284,7 @@ bool FuzzBlockJournal(std::string_view bytes) {
   return rows > 0;
 }
 
-constexpr FuzzTarget kTargets[] = {
+constexpr FuzzTarget kDataTargets[] = {
     {"begun", false, FuzzBegun},
     {"block", false, FuzzBlock},
     {"block_journal", true, FuzzBlockJournal},
@@ -302,6 +302,6 @@ constexpr FuzzTarget kTargets[] = {
 
 }  // namespace
 
-std::span<const FuzzTarget> DataTargets() { return kTargets; }
+std::span<const FuzzTarget> DataTargets() { return kDataTargets; }
 
 }  // namespace elastor

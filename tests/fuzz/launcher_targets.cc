@@ -250,7 +250,7 @@ bool FuzzPoints(std::string_view bytes) {
   return read;
 }
 
-constexpr FuzzTarget kTargets[] = {
+constexpr FuzzTarget kLauncherTargets[] = {
     {"array", true, FuzzArray},
     {"hosts", true, FuzzHosts},
     {"metrics", true, FuzzMetrics},
@@ -266,6 +266,6 @@ constexpr FuzzTarget kTargets[] = {
 
 }  // namespace
 
-std::span<const FuzzTarget> LauncherTargets() { return kTargets; }
+std::span<const FuzzTarget> LauncherTargets() { return kLauncherTargets; }
 
 }  // namespace elastor

@@ -240,7 +240,7 @@ bool FuzzFlags(std::string_view bytes) {
   return line.ok() || CheckOneLine(line.status());
 }
 
-constexpr FuzzTarget kTargets[] = {
+constexpr FuzzTarget kModelTargets[] = {
     {"experiment", false, FuzzExperiment}, {"flags", true, FuzzFlags},
     {"manifest", false, FuzzManifest},     {"model", true, FuzzModel},
     {"overrides", false, FuzzOverrides},   {"safetensors", true, FuzzSafetensors},
@@ -249,6 +249,6 @@ constexpr FuzzTarget kTargets[] = {
 
 }  // namespace
 
-std::span<const FuzzTarget> ModelTargets() { return kTargets; }
+std::span<const FuzzTarget> ModelTargets() { return kModelTargets; }
 
 }  // namespace elastor

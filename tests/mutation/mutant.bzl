@@ -65,7 +65,7 @@ def mutant_source(name, source, mistakes, deps):
         alwayslink = True,
     )
 
-def mutant_library(name, srcs, deps, emulated = False):
+def mutant_library(name, srcs, deps, emulated = False, mistakes = {}):
     """Compiles sources of other packages with the mutant of core/base/leaf_stack.h.
 
     A program that depends on it has these objects in place of those of `deps`: they are linked in
@@ -76,15 +76,23 @@ def mutant_library(name, srcs, deps, emulated = False):
       srcs: labels of the sources that use the law.
       deps: their own libraries.
       emulated: whether they are .emulated.cc files.
+      mistakes: dictionary from a label among `srcs` to the lines of that file that read
+        differently, as of _mutate.
     """
+    files = [src for src in srcs if src not in mistakes]
+    for source, lines in mistakes.items():
+        file = source.split(":")[1]
+        _mutate(file.replace(".", "_") + "_source", source, file, lines)
+        files.append(file)
     native.cc_library(
         name = name,
         testonly = True,
-        srcs = srcs + [
+        srcs = files + [
             ":leaf_stack_mutant.h",
             ":mistake.h",
         ],
         copts = JOINED_FLAGS + (EMULATION_FLAGS if emulated else []) + [
+            "-O1",
             "-include tests/mutation/mistake.h",
             "-include tests/mutation/leaf_stack_mutant.h",
         ],

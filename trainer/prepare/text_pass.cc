@@ -206,7 +206,7 @@ class TextPass {
  private:
   // What one worker holds of the segment at hand.
   struct Draft {
-    Segment segment;
+    TextSegment segment;
     std::vector<ValueNumberer> numberers;  // by column of PreparePlan::ids
     int64_t text_bytes = 0;
   };
@@ -221,7 +221,7 @@ class TextPass {
   Status ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draft* draft);
   bool Full(const Draft& draft) const;
   Status Finish(Draft* draft);
-  void AddSegment(const Segment& segment);  // but for its chunks
+  void AddSegment(const TextSegment& segment);  // but for its chunks
   void Report();
 
   const PrepareOptions& options_;
@@ -313,7 +313,7 @@ StatusOr<std::unique_ptr<RowParser>> TextPass::MakeParser(size_t begin, size_t e
 }
 
 Status TextPass::TakeUpJournal(const SegmentList& list) {
-  for (const Segment& segment : list.segments) {
+  for (const TextSegment& segment : list.segments) {
     for (const SpilledChunk& chunk : segment.chunks) {
       inputs_->Skip(chunk);
       files_.rows->ReserveUpTo(chunk.at + chunk.bytes);
@@ -399,7 +399,7 @@ Status TextPass::ProcessChunk(const TextChunk& source, ParsedChunk* parsed, Draf
                      {chunk.lines, chunk.bad_rows, std::move(parsed->bad), source.lines_taken});
 }
 
-void TextPass::AddSegment(const Segment& segment) {
+void TextPass::AddSegment(const TextSegment& segment) {
   result_.runs.push_back(segment.runs);
   for (size_t i = 0; i < plan_.ids.size(); ++i) result_.cut_values[i] += segment.cut_values[i];
   for (size_t i = 0; i < tables_.size(); ++i) result_.missing_keys[i] += segment.missing_keys[i];
@@ -428,7 +428,7 @@ Status TextPass::Finish(Draft* draft) {
   }
   AddSegment(draft->segment);
   ELASTOR_RETURN_IF_ERROR(journal_->Append(draft->segment));
-  draft->segment = Segment();
+  draft->segment = TextSegment();
   draft->text_bytes = 0;
   return OkStatus();
 }

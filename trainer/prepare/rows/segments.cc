@@ -48,7 +48,7 @@ bool TakeRecord(std::string_view payload, SegmentList* list) {
   const size_t of_runs =
       counts[0] * sizeof(SpilledChunk) + counts[1] * (sizeof(ValueRun) + sizeof(int64_t));
   if (of_runs > payload.size() || (payload.size() - of_runs) % sizeof(int64_t) != 0) return false;
-  Segment segment;
+  TextSegment segment;
   segment.chunks.resize(counts[0]);
   segment.runs.resize(counts[1]);
   segment.cut_values.resize(counts[1]);
@@ -106,7 +106,7 @@ Status SegmentLog::AppendRecord(const std::string& payload) {
   return OkStatus();
 }
 
-Status SegmentLog::Append(const Segment& segment) {
+Status SegmentLog::Append(const TextSegment& segment) {
   const uint64_t counts[2] = {segment.chunks.size(), segment.runs.size()};
   std::string payload;
   Put(counts, 2, &payload);

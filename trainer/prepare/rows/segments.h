@@ -15,7 +15,7 @@ namespace elastor {
 
 // What one worker has made of some chunks of text: their rows, with values as numbers into the
 // segment's own vocabularies.
-struct Segment {
+struct TextSegment {
   std::vector<SpilledChunk> chunks;
   std::vector<ValueRun> runs;         // by column of PreparePlan::ids
   std::vector<int64_t> cut_values;    // the same: how many bags had no room for
@@ -24,7 +24,7 @@ struct Segment {
 
 // All that is known of the text so far.
 struct SegmentList {
-  std::vector<Segment> segments;
+  std::vector<TextSegment> segments;
   std::vector<std::pair<uint32_t, uint32_t>> ended;  // inputs read to their end: input, chunks
 };
 
@@ -37,7 +37,7 @@ class SegmentLog {
   ~SegmentLog();
 
   // What the segment refers to has been written.
-  Status Append(const Segment& segment);
+  Status Append(const TextSegment& segment);
   Status AppendEnd(uint32_t input, uint32_t chunks);
 
  private:

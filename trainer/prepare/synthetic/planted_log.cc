@@ -18,9 +18,9 @@ namespace {
 using namespace planted;
 namespace fs = std::filesystem;
 
-constexpr int64_t kFirstTime = 1'500'000'000;  // 14 July 2017
-constexpr int64_t kSpan = 400 * 86400;         // of all rows, in seconds
-constexpr double kFromInterests = 0.6;         // TAOBAO: items of an interest that the user has
+constexpr int64_t kFirstLogTime = 1'500'000'000;  // 14 July 2017
+constexpr int64_t kSpan = 400 * 86400;            // of all rows, in seconds
+constexpr double kFromInterests = 0.6;            // TAOBAO: items of an interest that the user has
 constexpr int kNegatives = 4;
 constexpr int kRetries = 100;
 
@@ -124,8 +124,8 @@ void LogWorld::Note(const LogRow& row, double score, float label) {
 LogRow LogWorld::Next() {
   LogRow row;
   row.user = row_ % plan_.users();
-  row.time = kFirstTime + static_cast<int64_t>(static_cast<double>(row_) * kSpan /
-                                               static_cast<double>(plan_.rows()));
+  row.time = kFirstLogTime + static_cast<int64_t>(static_cast<double>(row_) * kSpan /
+                                                  static_cast<double>(plan_.rows()));
   row.details = Bits(kDetails, row_, 0);
   User& user = users_[row.user];
   row.item = Shown(user);

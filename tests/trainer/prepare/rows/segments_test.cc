@@ -17,8 +17,8 @@
 namespace elastor {
 namespace {
 
-Segment SegmentOf(uint32_t seed) {
-  Segment segment;
+TextSegment SegmentOf(uint32_t seed) {
+  TextSegment segment;
   segment.chunks.resize(seed);
   for (uint32_t i = 0; i < seed; ++i) segment.chunks[i].number = seed + i;
   segment.runs.resize(2);
