@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <span>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "core/base/digest.h"
+#include "embedding/block_arena.h"
 #include "embedding/key_space.h"
 #include "embedding/row_index.h"
 #include "embedding/zero_pages.h"
@@ -21,9 +21,9 @@
 namespace elastor {
 
 // Finds the slot of a key among the rows of a keyed table that one rank stores, and gives slots to
-// new keys. Each partition has an open-addressing table of its own (linear probing, at most three
-// quarters full), so that it grows alone and is listed alone. Slots are numbered from 0; those of
-// keys that left are used again, by the same partition.
+// new keys. Each partition has an open-addressing table of its own (linear probing from the begin
+// of a cache line, at most three quarters full), so that it grows alone and is listed alone. Slots
+// are numbered from 0; those of keys that left are used again, by the same partition.
 //
 // It also holds keys that left: those since the caller forgot them, with a digest record (*gone*
 // keys), and those of which the last publication has rows (*recalled* keys).
@@ -32,6 +32,8 @@ namespace elastor {
 class KeySlots {
  public:
   static constexpr uint32_t kNone = 0xffffffff;
+  // Address space that one slot takes, at most.
+  static constexpr int64_t kAddressBytes = 96;
 
   // slots: the most slots that there may be; the process ends with the line of a lack of memory,
   // naming `what`, when a key needs one more. run: slots side by side that a partition takes at
@@ -40,10 +42,11 @@ class KeySlots {
 
   // Sets slots[i] to the slot of keys[i], or to kNone. Keys and entries are fetched ahead.
   void Find(std::span<const int64_t> keys, uint32_t* slots) const;
-  uint32_t Find(int64_t key) const {
-    uint32_t slot;
-    Find({&key, 1}, &slot);
-    return slot;
+  uint32_t Find(int64_t key) const { return FindFrom(PlaceOf(MixKey(key)), key); }
+  // Fetches the key's entry into the cache.
+  void Prefetch(int64_t key) const {
+    const Place place = PlaceOf(MixKey(key));
+    __builtin_prefetch(place.table->entries + place.entry, 1);
   }
   // Gives the key a slot. REQUIRES: it has none.
   uint32_t Insert(int64_t key);
@@ -58,23 +61,17 @@ class KeySlots {
   }
   // Returns the keys of a partition, given by its number.
   int64_t CountOf(int64_t number) const { return tables_[number].size; }
-  int64_t size() const;
+  int64_t size() const { return size_.load(std::memory_order_relaxed); }
   // Returns the slots given out so far: every slot in use is below.
   int64_t slots_used() const { return std::min(next_.load(), slots_); }
   int64_t memory_bytes() const;
 
-  // A key and its slot.
-  struct Entry {
-    int64_t key;
-    uint32_t slot;
-    uint32_t padding;
-  };
   // Calls fn(key, slot) for the keys of a partition, in no order that has a meaning.
   template <typename Fn>
   void ForEachOf(int64_t number, const Fn& fn) const {
     const Table& table = tables_[number];
     for (uint64_t i = 0; i <= table.mask; ++i) {
-      if (table.entries[i].slot != kNone) fn(table.entries[i].key, table.entries[i].slot);
+      if (!table.entries[i].empty()) fn(table.entries[i].key, table.entries[i].number - 1);
     }
   }
 
@@ -97,14 +94,22 @@ class KeySlots {
   Range NumbersIn(const Range& range) const { return partitions_.NumbersIn(range); }
 
  private:
+  // A key and its slot.
+  struct Entry {
+    int64_t key;
+    uint32_t number;  // slot + 1; 0 where there is no key
+    uint32_t padding;
+    bool empty() const { return number == 0; }
+  };
+  static constexpr uint64_t kLine = 4;  // entries of a cache line
+  static constexpr uint64_t kFirstEntries = 2 * kLine;
   struct Table {
     Entry* entries;
     uint64_t mask;  // entries - 1
-    int shift;      // a key's entry is at (high half of MixKey) >> shift, or behind it
+    int shift;  // a key's line holds (high half of MixKey) >> shift; its entry is there or behind
     uint32_t size;
   };
   struct Cold {
-    std::unique_ptr<Entry[]> memory;
     std::vector<uint32_t> free;
     Gone gone;
     Recalled recalled;
@@ -114,10 +119,29 @@ class KeySlots {
   int64_t NumberAt(int64_t partition) const {
     return numbers_ == nullptr ? partition : numbers_[partition];
   }
-  static uint64_t PlaceOf(const Table& table, uint64_t mixed) {
-    return (mixed >> 32) >> table.shift;
+  // Where the search for a key begins.
+  struct Place {
+    const Table* table;
+    uint64_t entry;
+  };
+  Place PlaceOf(uint64_t mixed) const {
+    const Table& table = TableOf(mixed);
+    return {&table, FirstEntry(table, mixed)};
+  }
+  const Table& TableOf(uint64_t mixed) const {
+    return tables_[NumberAt(static_cast<int64_t>(mixed % kPartitions))];
+  }
+  static uint64_t FirstEntry(const Table& table, uint64_t mixed) {
+    return (mixed >> 32) >> table.shift & ~(kLine - 1);
   }
   int64_t* Keys() const { return static_cast<int64_t*>(keys_.data()); }
+  static Place BehindLine(const Place& place) {
+    return {place.table, (place.entry + kLine) & place.table->mask};
+  }
+  // Sets *slot to the slot of the key among the entries of a line, or to kNone. Returns whether the
+  // key is on no later line.
+  static bool LookAt(const Entry* line, int64_t key, uint32_t* slot);
+  static uint32_t FindFrom(Place place, int64_t key);
   void Grow(int64_t number);
   void Put(Table* table, int64_t key, uint32_t slot);
 
@@ -127,7 +151,10 @@ class KeySlots {
   const std::string what_;
   const int64_t run_;
   ZeroPages keys_;  // by slot
+  BlockArena arena_;
+  alignas(kLine * sizeof(Entry)) std::array<Entry, kLine> no_entries_ = {};
   std::atomic<int64_t> next_ = 0;
+  std::atomic<int64_t> size_ = 0;
   std::vector<Table> tables_;  // by number
   std::vector<Cold> cold_;
   std::array<std::mutex, kMutexes> mutexes_;

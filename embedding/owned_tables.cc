@@ -770,6 +770,7 @@ void OwnedTables<T>::BeginClock(int64_t event_time) {
 
 template <typename T>
 int64_t OwnedTables<T>::LiveRows(int table) const {
+  if (!plan_->replicated(table)) return stores_[table].live_rows();
   std::vector<int64_t> counts(kPartitions, 0);
   stores_[table].CountLive(counts.data());
   int64_t rows = 0;
@@ -801,9 +802,11 @@ int64_t OwnedTables<T>::RemoveRows(int table,
   std::atomic<int64_t> primary = 0;
   pool_->Run([&](int thread) {
     int64_t own = 0;
-    for (const int64_t key : keys[thread]) {
-      stores_[table].Remove(key);
-      own += HasPrimary(table, key) ? 1 : 0;
+    const std::vector<int64_t>& leaving = keys[thread];
+    for (size_t i = 0; i < leaving.size(); ++i) {
+      stores_[table].PrefetchKey(leaving[std::min(i + 2 * kLookAhead, leaving.size() - 1)]);
+      stores_[table].Remove(leaving[i]);
+      own += HasPrimary(table, leaving[i]) ? 1 : 0;
     }
     primary += own;
   });

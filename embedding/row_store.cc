@@ -50,11 +50,12 @@ int64_t BitBytes(int64_t rows) { return (rows + kWordBits - 1) / kWordBits * kWo
 // memory beside the rows themselves, which take file_bytes.
 int64_t MostRows(int64_t row_bytes, int64_t file_bytes, const RowTier* tier) {
   const HostMemory host = ReadHostMemory();
+  if (tier == nullptr) row_bytes += file_bytes;
   // Every table takes this address space.
   constexpr int64_t kTables = 64;
-  const int64_t bytes =
-      std::min({host.bytes, host.group_bytes, host.address_space_bytes / kTables});
-  int64_t rows = bytes / (row_bytes + (tier == nullptr ? file_bytes : 0));
+  int64_t rows =
+      std::min(std::min(host.bytes, host.group_bytes) / row_bytes,
+               host.address_space_bytes / kTables / (row_bytes + KeySlots::kAddressBytes));
   if (tier != nullptr) rows = std::min(rows, tier->free_bytes() / file_bytes);
   return std::clamp<int64_t>(rows, 1, KeySlots::kNone - 1);
 }
@@ -106,16 +107,12 @@ RowStore<T>::RowStore(const TableSpec& table, int64_t slots, std::vector<int32_t
     region_ = tier_->MakeRegion(SizeProduct({rows_, row_bytes()}), what);
     first_row_ = reinterpret_cast<T*>(region_->data());
   } else {
-    pages_ = ZeroPages(SizeProduct({rows_, row_bytes()}), what);
+    pages_ = MakePages(SizeProduct({rows_, row_bytes()}), what);
     first_row_ = static_cast<T*>(pages_.data());
   }
-  present_ = ZeroPages(BitBytes(rows_), table.name);
-  touched_ = ZeroPages(BitBytes(rows_), table.name);
-  unpublished_ = ZeroPages(BitBytes(rows_), table.name);
-  if (notes_published_) published_ = ZeroPages(BitBytes(rows_), table.name);
-  groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), table.name);
-  records_ = ZeroPages(SizeProduct({rows_, record_bytes()}), table.name);
-  if (keeps_use_) uses_ = ZeroPages(SizeProduct({rows_, kWordBytes}), table.name);
+  touched_ = MakePages(BitBytes(rows_), table.name);
+  unpublished_ = MakePages(BitBytes(rows_), table.name);
+  MakeMarks(table.name);
 }
 
 template <typename T>
@@ -235,15 +232,26 @@ T* RowStore<T>::Claim(int64_t key, bool* created) {
 
 template <typename T>
 void RowStore<T>::Clear() {
-  constexpr char kWhat[] = "marks of an embedding table";
   for (ZeroPages* pages : {&present_, &groups_, &records_, &uses_, &published_})
     *pages = ZeroPages();  // before new ones
-  present_ = ZeroPages(BitBytes(rows_), kWhat);
-  groups_ = ZeroPages(BitBytes(rows_ / kGroup + 1), kWhat);
-  records_ = ZeroPages(rows_ * record_bytes(), kWhat);
-  if (keeps_use_) uses_ = ZeroPages(rows_ * kWordBytes, kWhat);
-  if (notes_published_) published_ = ZeroPages(BitBytes(rows_), kWhat);
+  MakeMarks("marks of an embedding table");
   if (slots_ != nullptr) slots_->Clear();
+}
+
+// Slots of keyed tables are taken in order.
+template <typename T>
+ZeroPages RowStore<T>::MakePages(int64_t bytes, std::string_view what) const {
+  return {bytes, what,
+          slots_ == nullptr ? ZeroPages::Use::kHereAndThere : ZeroPages::Use::kGrowing};
+}
+
+template <typename T>
+void RowStore<T>::MakeMarks(std::string_view what) {
+  present_ = MakePages(BitBytes(rows_), what);
+  groups_ = MakePages(BitBytes(rows_ / kGroup + 1), what);
+  records_ = MakePages(SizeProduct({rows_, record_bytes()}), what);
+  if (keeps_use_) uses_ = MakePages(SizeProduct({rows_, kWordBytes}), what);
+  if (notes_published_) published_ = MakePages(BitBytes(rows_), what);
 }
 
 // ---- Keyed tables
@@ -321,7 +329,7 @@ void RowStore<T>::MarkRowsUnpublished(std::span<T* const> rows) {
 template <typename T>
 void RowStore<T>::UseRows(const RowRules& rules, std::span<T* const> rows, const uint32_t* counts,
                           int64_t now) {
-  constexpr size_t kLookAhead = 8;
+  constexpr size_t kLookAhead = 32;
   for (size_t i = 0; i < rows.size(); ++i) {
     __builtin_prefetch(Uses() + IndexOfRow(rows[std::min(i + kLookAhead, rows.size() - 1)]), 1);
     uint64_t& use = Uses()[IndexOfRow(rows[i])];

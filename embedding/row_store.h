@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/base/digest.h"
@@ -116,6 +117,8 @@ class RowStore {
 
   // Keyed tables: removes the row of a key, if it exists.
   void Remove(int64_t key);
+  // Keyed tables: fetches what finds the key into the cache.
+  void PrefetchKey(int64_t key) const { slots_->Prefetch(key); }
   // Keyed tables: the same marks as Touch and MarkUnpublished, by the rows that Find gave.
   void TouchRows(std::span<T* const> rows);
   void MarkRowsUnpublished(std::span<T* const> rows);
@@ -132,7 +135,9 @@ class RowStore {
                     const std::function<void(int64_t key, uint64_t score)>& fn) const;
   // Calls fn(key) for the gone keys of the partitions, in order of (partition, key).
   void ForEachGone(const Range& partitions, const std::function<void(int64_t key)>& fn) const;
-  // Returns the rows that exist, by partition, among the partitions stored. REQUIRES: keyed.
+  // Returns the rows that exist. REQUIRES: keyed.
+  int64_t live_rows() const { return slots_->size(); }
+  // Adds them to counts[partition].
   void CountLive(int64_t* counts) const;
 
   void SetTouched(int64_t key, bool touched);
@@ -179,6 +184,9 @@ class RowStore {
   // Fills blocks of rows for a visit.
   class Block;
 
+  ZeroPages MakePages(int64_t bytes, std::string_view what) const;
+  // Makes what Clear empties, but for the keys.
+  void MakeMarks(std::string_view what);
   int64_t IndexOf(int64_t key) const;
   int64_t IndexOfRow(const T* row) const;
   // Returns the indexes below which all rows lie.

@@ -21,6 +21,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
+#include "embedding/key_space.h"
 #include "embedding/sharded_embedding.h"
 #include "gflags/gflags.h"
 #include "trainer/checkpoint/checkpoint.h"
@@ -35,6 +36,7 @@ DEFINE_int64(width, 16, "elements of a row");
 DEFINE_int64(dense, 530'000, "dense parameters");
 DEFINE_int32(threads, 2, "threads of all ranks together");
 DEFINE_int64(staging_mib, 16384, "what a rank may copy");
+DEFINE_bool(keyed, false, "tables find their rows by 64-bit keys");
 
 namespace elastor {
 namespace {
@@ -66,6 +68,7 @@ std::vector<TableSpec> Tables() {
   for (int64_t t = 0; t < FLAGS_tables; ++t) {
     tables.push_back(
         {"C" + std::to_string(t + 1), elements / FLAGS_tables / FLAGS_width, FLAGS_width, 0.1});
+    tables.back().keyed = FLAGS_keyed;
   }
   return tables;
 }
@@ -112,7 +115,9 @@ struct Rank {
     for (size_t t = 0; t < tables.size(); ++t) {
       for (int64_t key = 0; key < tables[t].rows; key += stride) {
         for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(key % 65536 + i);
-        embedding->SetRow(static_cast<int>(t), key, row.data(), row.data() + FLAGS_width);
+        embedding->SetRow(static_cast<int>(t),
+                          FLAGS_keyed ? static_cast<int64_t>(MixKey(key)) : key, row.data(),
+                          row.data() + FLAGS_width);
       }
     }
   }

@@ -1,7 +1,7 @@
 // Cost of the embedding part per sample on one rank. Defaults: the paper's Criteo shape, 26 fields
 // of 77,000 ids drawn from a Zipf law, width 20, batches of 4,096, one thread. Prints name=value
 // lines; times are medians over batches, in microseconds a sample: the thread's CPU time, or with
-// several threads wall time.
+// several threads or rows in files wall time.
 #include <time.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ DEFINE_int64(tables, 26, "categorical fields, each with a table of its own");
 DEFINE_int64(rows, 77'000, "rows of each table");
 DEFINE_int64(width, 20, "elements of a row");
 DEFINE_int64(pooling, 1, "ids of a bag, which are added up");
-DEFINE_string(optimizer, "sgd,adagrad,row_wise_adagrad,lazy_adam,dense_adam", "those measured");
+DEFINE_string(optimizer, "sgd,adagrad,row_wise_adagrad,lazy_adam,dense_adam",
+              "those measured; none: finding keys alone");
 DEFINE_double(l2, 0, "lambda of L2");
 DEFINE_double(zipf_exponent, 1.05, "id i has weight 1 / (i + 1)^exponent; 0: all alike");
 DEFINE_int64(batch_size, 4096, "samples in a batch");
@@ -38,7 +39,10 @@ DEFINE_int64(batches, 48, "batches measured for each optimizer");
 DEFINE_int64(different_batches, 16, "batches in memory, taken in turn");
 DEFINE_int32(threads, 1, "computing threads");
 DEFINE_bool(keyed, false, "tables find their rows by 64-bit keys; also times the finding alone");
-DEFINE_bool(fill, false, "first makes all rows, the frequent ones first; times are wall time");
+DEFINE_bool(fill, false, "first makes all rows, the frequent ones first");
+DEFINE_int64(fill_rows, 4096, "rows of each table in a batch that makes them");
+DEFINE_int64(evict_to, 0,
+             "with keyed and fill: rows of each table that an LRU pass leaves; 0: none");
 DEFINE_bool(sorted, false, "ids of a table are in the order of their frequency");
 DEFINE_string(tier_path, "", "folder in which rows lie; empty: they are in memory");
 DEFINE_int64(tier_bytes, 0, "bytes of these rows in memory");
@@ -49,7 +53,7 @@ namespace {
 
 double Microseconds() {
   timespec now;
-  const bool alone = FLAGS_threads == 1 && !FLAGS_fill;
+  const bool alone = FLAGS_threads == 1 && FLAGS_tier_path.empty();
   clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
 }
@@ -61,8 +65,12 @@ class Times {
   void Measure(const std::string& phase, const Work& work) {
     const double start = Microseconds();
     work();
-    times_[phase].push_back((Microseconds() - start) / static_cast<double>(FLAGS_batch_size));
+    last_[phase] = Microseconds() - start;
+    times_[phase].push_back(last_[phase] / static_cast<double>(FLAGS_batch_size));
   }
+
+  // Microseconds of the last batch, in all.
+  double Last(const std::string& phase) const { return last_.at(phase); }
 
   void Print(const std::string& prefix) {
     double total = 0;
@@ -77,6 +85,7 @@ class Times {
 
  private:
   std::map<std::string, std::vector<double>> times_;
+  std::map<std::string, double> last_;
 };
 
 // Keeps this thread busy, as a model would.
@@ -95,7 +104,7 @@ int64_t KeyOf(int64_t id) { return static_cast<int64_t>(MixKey(id + 1) * 0x9e377
 
 int64_t IdOf(int64_t id) {
   // Ids of equal frequency lie anywhere in a table: 30,011 is prime.
-  const int64_t spread = FLAGS_sorted ? id : id * 30'011 % FLAGS_rows;
+  const int64_t spread = FLAGS_sorted || id >= FLAGS_rows ? id : id * 30'011 % FLAGS_rows;
   return FLAGS_keyed ? KeyOf(spread) : spread;
 }
 
@@ -115,32 +124,42 @@ SparseBatch MakeBatch(const std::vector<double>& cumulative, uint64_t stream) {
   batch.rows = FLAGS_batch_size;
   batch.fields = FLAGS_tables;
   for (int64_t i = 0; i < batch.rows * batch.fields * FLAGS_pooling; ++i) {
-    const uint32_t word = Philox(stream, {static_cast<uint32_t>(i), 0, 0, 0})[0];
-    const double u = UniformFromBits(word) * cumulative.back();
-    const auto id = std::upper_bound(cumulative.begin(), cumulative.end(), u) - cumulative.begin();
-    batch.ids.push_back(IdOf(id));
+    const double u = UniformFromBits(Philox(stream, {static_cast<uint32_t>(i), 0, 0, 0})[0]);
+    batch.ids.push_back(
+        IdOf(cumulative.empty()
+                 ? static_cast<int64_t>(u * static_cast<double>(FLAGS_rows))
+                 : std::upper_bound(cumulative.begin(), cumulative.end(), u * cumulative.back()) -
+                       cumulative.begin()));
   }
   EndBatch(&batch);
   return batch;
 }
 
-// Ids [first, first + batch_size) of every table.
-SparseBatch MakeFilling(int64_t first) {
+// Ids [first, first + fill_rows) of every table, below `end`.
+SparseBatch MakeFilling(int64_t first, int64_t end) {
   SparseBatch batch;
-  batch.rows = FLAGS_batch_size;
+  batch.rows = FLAGS_fill_rows;
   batch.fields = FLAGS_tables;
   for (int64_t i = 0; i < batch.rows * batch.fields * FLAGS_pooling; ++i) {
     const int64_t row = i / (batch.fields * FLAGS_pooling);
-    batch.ids.push_back(IdOf(std::min(first + row, FLAGS_rows - 1)));
+    batch.ids.push_back(IdOf(std::min(first + row, end - 1)));
   }
   EndBatch(&batch);
   return batch;
 }
+
 ShardedEmbedding<float>::Options MakeOptions(OptimizerKind kind, RowTier* tier) {
   ShardedEmbedding<float>::Options options;
   for (int64_t f = 0; f < FLAGS_tables; ++f) {
     options.tables.push_back({std::to_string(f), FLAGS_rows, FLAGS_width, 1e-4});
     options.tables.back().keyed = FLAGS_keyed;
+    if (FLAGS_evict_to > 0) {
+      options.tables.back().keeps_use = true;
+      options.tables.back().rules = {.policy = RowRules::Policy::kLru,
+                                     .capacity = FLAGS_rows,
+                                     .evicts_when_full = true,
+                                     .evict_to = FLAGS_evict_to};
+    }
     options.fields.push_back({std::to_string(f), static_cast<int>(f), Pooling::kSum});
   }
   options.optimizer.rule.kind = kind;
@@ -169,7 +188,8 @@ void Run(const std::string& name, OptimizerKind kind, const std::vector<SparseBa
   auto next = embedding.MakeRouting();
   const int64_t features = embedding.output_features();
   // A thread's activations of one leaf, as in a training step.
-  const int64_t leaf_rows = (FLAGS_batch_size + FLAGS_leaves - 1) / FLAGS_leaves;
+  const int64_t most_rows = std::max(FLAGS_batch_size, FLAGS_fill_rows);
+  const int64_t leaf_rows = (most_rows + FLAGS_leaves - 1) / FLAGS_leaves;
   const int64_t leaf_elements = PanelElements(leaf_rows, features);
   std::vector<float> memory(FLAGS_threads * leaf_elements, 0.01f);
   Times times;
@@ -206,6 +226,10 @@ void Run(const std::string& name, OptimizerKind kind, const std::vector<SparseBa
       CHECK(embedding.RouteGradients(batch.rows, routing.get(), &norm, &weights).ok());
     });
     times->Measure("6_update", [&] { embedding.Update(1, 1e-3, ++step, routing.get()); });
+    if (FLAGS_keyed) {
+      times->Measure("7_rules",
+                     [&] { CHECK(embedding.ApplyRules(step, embedding.CountKeyedRows()).ok()); });
+    }
     std::swap(routing, next);
   };
   const auto pass = [&](int64_t batches, Times* times) {
@@ -216,10 +240,10 @@ void Run(const std::string& name, OptimizerKind kind, const std::vector<SparseBa
   };
   Times warm_up;
   if (FLAGS_fill) {
-    SparseBatch batch = MakeFilling(0);
+    SparseBatch batch = MakeFilling(0, FLAGS_rows);
     CHECK(embedding.RouteIds(batch, routing.get()).ok());
-    for (int64_t first = 0; first < FLAGS_rows; first += FLAGS_batch_size) {
-      SparseBatch then = MakeFilling(first + FLAGS_batch_size);
+    for (int64_t first = 0; first < FLAGS_rows; first += FLAGS_fill_rows) {
+      SparseBatch then = MakeFilling(first + FLAGS_fill_rows, FLAGS_rows);
       train(batch, then, &warm_up);
       batch = std::move(then);
     }
@@ -227,6 +251,14 @@ void Run(const std::string& name, OptimizerKind kind, const std::vector<SparseBa
   pass(static_cast<int64_t>(data.size()), &warm_up);
   pass(FLAGS_batches, &times);
   times.Print(name);
+  if (FLAGS_evict_to == 0) return;
+  // Tables that are full meet new keys.
+  const SparseBatch batch = MakeFilling(FLAGS_rows, FLAGS_rows + FLAGS_fill_rows);
+  CHECK(embedding.RouteIds(batch, routing.get()).ok());
+  train(batch, data[0], &warm_up);
+  int64_t evicted = 0;
+  for (const auto& table : embedding.keyed_tables()) evicted += table.evicted;
+  std::printf("pass_evicted_rows=%ld\npass_s=%.3f\n", evicted, warm_up.Last("7_rules") * 1e-6);
 }
 
 // Finds keys in random order among all of one table's.
@@ -236,24 +268,31 @@ void FindKeys() {
   KeySlots slots(StoredPartitions(partitions), FLAGS_rows, "keys");
   for (int64_t id = 0; id < FLAGS_rows; ++id) slots.Insert(KeyOf(id));
   constexpr int64_t kKeys = 1 << 22;
-  std::vector<int64_t> keys;
-  for (int64_t i = 0; i < kKeys; ++i) {
-    const PhiloxBlock words = Philox(1, {static_cast<uint32_t>(i), 0, 0, 0});
-    keys.push_back(KeyOf(static_cast<int64_t>(UniformFromBits(words[0]) * FLAGS_rows)));
+  constexpr int kRounds = 5;
+  std::vector<double> rates;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<int64_t> keys;
+    for (int64_t i = 0; i < kKeys; ++i) {
+      const PhiloxBlock words = Philox(round, {static_cast<uint32_t>(i), 0, 0, 0});
+      keys.push_back(
+          KeyOf(static_cast<int64_t>(UniformFromBits(words[0]) * static_cast<double>(FLAGS_rows))));
+    }
+    std::vector<uint32_t> found(keys.size(), 0);
+    const double start = Microseconds();
+    slots.Find(keys, found.data());
+    rates.push_back(static_cast<double>(kKeys) / (Microseconds() - start));
+    for (size_t i = 0; i < keys.size(); ++i) CHECK_EQ(slots.KeyAt(found[i]), keys[i]);
   }
-  std::vector<uint32_t> found(keys.size());
-  const double start = Microseconds();
-  slots.Find(keys, found.data());
-  const double time = Microseconds() - start;
-  for (size_t i = 0; i < keys.size(); ++i) CHECK_EQ(slots.KeyAt(found[i]), keys[i]);
-  std::printf("find_million_keys_per_s=%.1f\n", static_cast<double>(kKeys) / time);
+  std::sort(rates.begin(), rates.end());
+  std::printf("find_million_keys_per_s=%.1f\nfind_index_bytes_a_row=%.1f\n", rates[kRounds / 2],
+              static_cast<double>(slots.memory_bytes()) / static_cast<double>(FLAGS_rows));
 }
 
 void Main() {
   if (FLAGS_keyed) FindKeys();
   std::vector<double> cumulative;
   double sum = 0;
-  for (int64_t id = 0; id < FLAGS_rows; ++id) {
+  for (int64_t id = 0; FLAGS_zipf_exponent > 0 && id < FLAGS_rows; ++id) {
     sum += std::pow(static_cast<double>(id + 1), -FLAGS_zipf_exponent);
     cumulative.push_back(sum);
   }

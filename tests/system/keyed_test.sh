@@ -85,6 +85,31 @@ for policy in time lfu; do
   same $policy-killed $policy
 done
 
+# More epochs: in one run, in a run that goes on, and in one that begins from the first one's state, whose steps count
+# from 1. passes_of RUN STEP: losses and passes of the steps behind that one, which is step 0.
+passes_of() {
+  sed --quiet 's/.*"event":"train","step":\([0-9]*\),.*\("loss":[^,]*\),.*/\1 train \2/p
+    s/.*"event":"tables","step":\([0-9]*\),/\1 tables /p' "$work/$1/metrics.jsonl" |
+    awk -v step="$2" '$1 > step { $1 -= step; print }'
+}
+for policy in time lfu; do
+  must_train 1 $policy $policy-long --set=training.epochs=2
+  ! grep --quiet 'was full' "$work/log" || fail "passes are told: $(cat "$work/log")"
+  on_ranks 3 "$trainer" --continue="$work/$policy" --output_dir="$work/$policy-more" --set=training.epochs=2 \
+    >"$work/log" 2>&1 || fail "$policy goes on: $(cat "$work/log")"
+  must_train 2 $policy $policy-warm $plan=REPLICATED --set=training.warm_start.optimizer_state=true \
+    --set=training.warm_start.path="$work/$policy/checkpoints/step-0000000150"
+  [[ $(passes_of $policy-long 150 | grep --count train) -eq 150 ]] || fail "$policy-long: expected 150 more steps"
+  diff <(passes_of $policy-long 150) <(passes_of $policy-more 150) >"$work/log" || fail "$policy goes on: $(cat "$work/log")"
+  diff <(passes_of $policy-long 150) <(passes_of $policy-warm 0) >"$work/log" || fail "$policy, warm: $(cat "$work/log")"
+done
+
+# A pass at nearly every step is told once.
+sed 's/evict_to: 50/evict_to: 70/' "$work/time.textproto" >"$work/often.textproto"
+must_train 2 often often
+[[ $(grep --count "^warning: embedding.tables: table 'C1' was full, and lost rows, at 48 of the last 64 steps" "$work/log") -eq 1 ]] ||
+  fail "passes at nearly every step: $(cat "$work/log")"
+
 # A batch's rows are in some 90 pages, all rows in some 1000.
 files=(--set=embedding.tier.path="$work" --set=embedding.tier.memory_bytes=1000000)
 if [[ $(stat --file-system --format=%T "$work") == tmpfs ]]; then

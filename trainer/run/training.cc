@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@
 #include "trainer/records/run_files.h"
 #include "trainer/run/inference.h"
 #include "trainer/run/monitor.h"
+#include "trainer/run/pass_watch.h"
 #include "trainer/run/run_checkpoints.h"
 #include "trainer/run/run_publications.h"
 #include "trainer/run/training_control.h"
@@ -80,6 +82,7 @@ class TrainingRun {
   Status AfterStep(const StepResult& result);
   Status LogStep(const StepResult& result);
   Status LogTables(bool all);
+  void WarnOfPasses();
   void ShowProgress(double loss);
   // What is due after the step just done, or was when the run stopped there.
   Status MeasureWhatIsDue();
@@ -123,6 +126,7 @@ class TrainingRun {
   int64_t evaluated_step_ = -1;
   EvalRecord evaluated_;  // the last one; without a split: none
   std::vector<SpectrumRecord> spectrum_;
+  std::map<int, PassWatch> passes_;  // by table
 };
 
 TrainingRun::TrainingRun(const RunOptions& options, const std::string& checkpoint,
@@ -460,6 +464,7 @@ Status TrainingRun::AfterStep(const StepResult& result) {
   const bool logs = Due(experiment_.training().log_every_steps()) || step() == PlannedSteps();
   if (logs) ELASTOR_RETURN_IF_ERROR(LogStep(result));
   ELASTOR_RETURN_IF_ERROR(LogTables(logs));
+  WarnOfPasses();
   control_->SetSpectrumDue(!experiment_.spectrum().disabled() &&
                            Due(experiment_.spectrum().every_steps()));
   ELASTOR_RETURN_IF_ERROR(MeasureWhatIsDue());
@@ -520,6 +525,15 @@ Status TrainingRun::LogTables(bool all) {
                                                     .unadmitted_share = unadmitted}));
   }
   return OkStatus();
+}
+
+void TrainingRun::WarnOfPasses() {
+  const StateView state = context_.State();
+  for (const auto& keyed : state.embedding->keyed_tables()) {
+    const std::string line = passes_[keyed.table].AfterStep((*state.tables)[keyed.table], step(),
+                                                            keyed.rows, keyed.evicted);
+    if (!line.empty()) log_.ShowLine(line);
+  }
 }
 
 void TrainingRun::ShowProgress(double loss) {
