@@ -28,6 +28,8 @@ struct EmbeddingOptions {
   WireFormats wire = {};  // kFloat32 on a device, and for numbers of double precision
   // Vectors go by host, where that spares any (IdRoute); none: straight. On the host alone.
   std::optional<RankHosts> hosts = {};
+  // Whether rows that no batch names may wait (waiting_rows.h). On the host alone.
+  bool rows_wait = true;
   // Where rows lie that need not be in memory; null: none. Outlives the tables. On the host alone.
   RowTier* tier = nullptr;
 };

@@ -52,6 +52,12 @@ OwnedTables<T>::OwnedTables(const EmbeddingLayout* layout, const EmbeddingOption
         tier_);
     if (dense()) CreateAllRows(t);
   }
+  if (options.rows_wait && WaitingRows<T>::MayWait(optimizer_)) {
+    waiting_.emplace(optimizer_.rule);
+    for (int64_t t = 0; t < layout->tables(); ++t) {
+      waiting_->AddTable(&stores_[t], layout->width(t));
+    }
+  }
   met_.resize(stores_.size());
   admissions_.resize(stores_.size());
   for (int64_t t = 0; t < layout->tables(); ++t) {
@@ -183,6 +189,7 @@ void OwnedTables<T>::FindOrCreate(const IdRoute& route, T** rows) {
   ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
     const std::span<const int64_t> part(keys + begin, keys + end);
     keyed(t) ? stores_[t].Find(part, rows + begin) : stores_[t].FindOrCreate(part, rows + begin);
+    CatchUp(t, {rows + begin, rows + end});
   });
   if (!has_keyed_) return;
   std::vector<int64_t> missing(layout_->tables(), 0);
@@ -237,6 +244,7 @@ void OwnedTables<T>::FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>*
   const int64_t* keys = route.owned_keys();
   ForOwnedKeys(route, [&](int, int64_t t, int64_t begin, int64_t end) {
     stores_[t].Find(std::span(keys + begin, keys + end), rows + begin);
+    CatchUp(t, {rows + begin, rows + end});
   });
   const auto for_missing = [&](const auto& work) {
     for (int64_t t = 0; t < layout_->tables(); ++t) {
@@ -448,10 +456,14 @@ void OwnedTables<T>::Update(const IdRoute& route, T* const* rows, const T* gradi
                             int64_t event_time) {
   CHECK_GE(step, 1);
   WithRule<T>(optimizer_.rule, learning_rate, step, [&](const auto& rule) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(rule)>, Adam<T>>) {
+      if (waiting_) waiting_->AddStep(rule);
+    }
     std::vector<SquaredSums> next(pool_->threads());
     UpdateTouched(rule, route, rows, gradients, squares, static_cast<T>(scale), step, event_time,
                   &next);
     UpdateShared(rule, static_cast<T>(scale), step);
+    if (waiting_) return CatchUpNextPart();
     if (dense()) UpdateUntouched(rule, route, static_cast<T>(scale), &next);
     if (!every_row_has_gradient()) return;
     untouched_ = {};
@@ -496,6 +508,7 @@ void OwnedTables<T>::UpdateTouched(const Rule& rule, const IdRoute& route, T* co
         rule(width, scale, g, rows[j], rows[j] + width);
       }
     }
+    if (waiting_) waiting_->TookStep(t, {rows + begin, rows + end});
     if (!every_row_has_gradient()) return;
     std::vector<T> scratch(kGrain * width);
     for (int64_t j = begin; j < end; j += kGrain) {
@@ -548,7 +561,29 @@ void OwnedTables<T>::UpdateUntouched(const Rule& rule, const IdRoute& route, T s
   });
 }
 
+template <typename T>
+void OwnedTables<T>::CatchUpNextPart() {
+  const int threads = pool_->threads();
+  const auto part = static_cast<int>(waiting_->steps() % WaitingRows<T>::kMostOwed);
+  pool_->Run([&](int thread) {
+    for (int64_t t = 0; t < layout_->tables(); ++t) {
+      VisitPart(RowSet::kAll, t, part * threads + thread, WaitingRows<T>::kMostOwed * threads,
+                [](std::span<const int64_t>, T* const*) {});
+    }
+  });
+}
+
 // ---- State
+
+template <typename T>
+void OwnedTables<T>::VisitPart(
+    RowSet set, int64_t table, int part, int parts,
+    const std::function<void(std::span<const int64_t>, T* const*)>& fn) const {
+  stores_[table].ForEachBlock(set, part, parts, [&](std::span<const int64_t> keys, T* const* rows) {
+    CatchUp(table, {rows, keys.size()});
+    fn(keys, rows);
+  });
+}
 
 template <typename T>
 template <typename Fn>
@@ -564,16 +599,16 @@ void OwnedTables<T>::ForEachRecord(RowSet set, const Fn& fn, Digest* digest) con
   const auto add_part = [&](int thread, Digest* sum) {
     for (int t = 0; t < static_cast<int>(layout_->tables()); ++t) {
       const size_t bytes = stores_[t].visited_elements() * sizeof(T);
-      stores_[t].ForEachBlock(
-          set, thread, pool_->threads(), [&](std::span<const int64_t> keys, T* const* rows) {
-            for (size_t i = 0; i < keys.size(); ++i) {
-              if (!HasPrimary(t, keys[i])) continue;
-              const Digest record =
-                  Digest::OfRecord(names_[t], static_cast<uint64_t>(keys[i]), rows[i], bytes);
-              fn(t, keys[i], record);
-              sum->Merge(record);
-            }
-          });
+      VisitPart(set, t, thread, pool_->threads(),
+                [&](std::span<const int64_t> keys, T* const* rows) {
+                  for (size_t i = 0; i < keys.size(); ++i) {
+                    if (!HasPrimary(t, keys[i])) continue;
+                    const Digest record =
+                        Digest::OfRecord(names_[t], static_cast<uint64_t>(keys[i]), rows[i], bytes);
+                    fn(t, keys[i], record);
+                    sum->Merge(record);
+                  }
+                });
     }
   };
   SumOverThreads(add_part, digest);
@@ -589,7 +624,7 @@ template <typename T>
 void OwnedTables<T>::ForEachRow(
     const std::function<void(int, int64_t, const T*, const T*)>& fn) const {
   for (int64_t t = 0; t < layout_->tables(); ++t) {
-    stores_[t].ForEachBlock(RowSet::kAll, 0, 1, [&](std::span<const int64_t> keys, T* const* rows) {
+    VisitPart(RowSet::kAll, t, 0, 1, [&](std::span<const int64_t> keys, T* const* rows) {
       for (size_t i = 0; i < keys.size(); ++i) {
         if (!HasPrimary(t, keys[i])) continue;
         fn(static_cast<int>(t), keys[i], rows[i], rows[i] + layout_->width(t));
@@ -606,6 +641,7 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
   if (!Owns(table, spec.keys().PartitionOf(key))) return;
   bool created;
   T* const row = stores_[table].Claim(key, &created);
+  CatchUp(table, {&row, 1});  // the slots that it may keep
   if (track_touched_) {
     spec.keyed ? stores_[table].TouchRows(std::span(&row, 1))
                : stores_[table].Touch(std::span(&key, 1));
@@ -618,6 +654,7 @@ void OwnedTables<T>::SetRow(int table, int64_t key, const T* weights, const T* s
   } else if (created) {
     std::fill_n(row + width, Slots(table), InitialSlot());
   }
+  if (waiting_) waiting_->WasSet(table, row);
 }
 
 template <typename T>
@@ -633,6 +670,7 @@ void OwnedTables<T>::ForgetRows() {
   unpublished_.Forget();
   for (int64_t t = 0; t < layout_->tables(); ++t) {
     stores_[t].Clear();
+    if (waiting_) waiting_->Forget(t);
     if (dense()) CreateAllRows(t);
   }
 }
@@ -665,6 +703,7 @@ void OwnedTables<T>::Visit(
   std::vector<const T*> own_rows;
   stores_[table].ForEachOfPartitions(set, partitions,
                                      [&](std::span<const int64_t> keys, T* const* rows) {
+                                       CatchUp(table, {rows, keys.size()});
                                        if (!plan_->replicated(table)) return fn(keys, rows);
                                        own_keys.clear();
                                        own_rows.clear();
@@ -861,6 +900,7 @@ template <typename T>
 int64_t OwnedTables<T>::memory_bytes() const {
   int64_t bytes = 0;
   for (const RowStore<T>& store : stores_) bytes += store.memory_bytes();
+  if (waiting_) bytes += waiting_->memory_bytes();
   return bytes;
 }
 

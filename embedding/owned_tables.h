@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "embedding/shard_plan.h"
 #include "embedding/sparse_optimizer.h"
 #include "embedding/table.h"
+#include "embedding/waiting_rows.h"
 #include "embedding/wire_format.h"
 
 namespace elastor {
@@ -197,6 +199,15 @@ class OwnedTables final : public TouchedRows<T> {
   // from the ids alone.
   void MarkSharedUnpublished(int64_t table, std::span<const int64_t> keys);
   void CreateAllRows(int64_t table);
+  // If rows wait: brings these to the last step.
+  void CatchUp(int64_t table, std::span<T* const> rows) const {
+    if (waiting_) waiting_->CatchUp(table, rows);
+  }
+  // The same for the next part of every table's rows.
+  void CatchUpNextPart();
+  // Calls fn(keys, rows) for the rows of a set in part `part` of `parts`, at the last step.
+  void VisitPart(RowSet set, int64_t table, int part, int parts,
+                 const std::function<void(std::span<const int64_t>, T* const*)>& fn) const;
   void MakeAdmission(int64_t table);
   // Counts what the lookup has met of a keyed table. missing: keys that had no row.
   void CountMet(const IdRoute& route, int64_t table, int64_t missing);
@@ -273,6 +284,7 @@ class OwnedTables final : public TouchedRows<T> {
   // while rows are updated, and are exact, so that rows can be taken from them.
   SquaredSums untouched_;
   std::atomic<bool> untouched_known_ = false;  // threads set rows together
+  std::optional<WaitingRows<T>> waiting_;      // of all tables, if rows wait
   Unpublished unpublished_;
 };
 

@@ -104,6 +104,10 @@ class RowStore {
   }
   // Returns whether the row is one of this store's.
   bool Holds(const T* row) const { return row >= RowAt(0) && row < RowAt(rows_); }
+  // Returns the index of one of this store's rows.
+  int64_t IndexOfRow(const T* row) const;
+  // Returns the indexes below which all rows lie.
+  int64_t extent() const { return slots_ == nullptr ? rows_ : slots_->slots_used(); }
   // Behind a tier: appends the pages of the rows of these keys, those that are on the disk.
   void AddPages(std::span<const int64_t> keys, std::vector<RowTier::Page>* pages) const;
   // Writes the initial values of a row (weights and slots) to `row` without creating it.
@@ -188,9 +192,6 @@ class RowStore {
   // Makes what Clear empties, but for the keys.
   void MakeMarks(std::string_view what);
   int64_t IndexOf(int64_t key) const;
-  int64_t IndexOfRow(const T* row) const;
-  // Returns the indexes below which all rows lie.
-  int64_t extent() const { return slots_ == nullptr ? rows_ : slots_->slots_used(); }
   int64_t KeyAt(int64_t index) const;
   // Gives a new key of a keyed table a row without values.
   T* NewRow(int64_t key);

@@ -9,8 +9,8 @@ namespace elastor {
 
 // Address space that reads as zero and takes memory only where it is written. It is taken in pages
 // of 2 MiB if the system grants them (random rows then miss the TLB far less). Arrays of more than
-// 256 MiB that are written here and there have pages of 4 KiB. So have the first 256 KiB of an array
-// that grows, which may stay small.
+// 256 MiB that are written here and there have pages of 4 KiB. So have the first 256 KiB of an
+// array that grows, which may stay small.
 class ZeroPages {
  public:
   // kFromTheBegin: wholly. kGrowing: as far as it is needed.

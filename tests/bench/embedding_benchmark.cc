@@ -1,7 +1,8 @@
 // Cost of the embedding part per sample on one rank. Defaults: the paper's Criteo shape, 26 fields
 // of 77,000 ids drawn from a Zipf law, width 20, batches of 4,096, one thread. Prints name=value
 // lines; times are medians over batches, in microseconds a sample: the thread's CPU time, or with
-// several threads or rows in files wall time.
+// several threads or rows in files wall time. Also prints the bandwidth of STREAM's triad, by the
+// same clock, and the different rows of a batch, a sample.
 #include <time.h>
 
 #include <algorithm>
@@ -56,6 +57,36 @@ double Microseconds() {
   const bool alone = FLAGS_threads == 1 && FLAGS_tier_path.empty();
   clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
+}
+
+// The best of some passes a = b + 3 c over arrays beyond all caches, on one thread; bytes as STREAM
+// counts them, which are those of the arrays once.
+double TriadGbPerS() {
+  constexpr int64_t kElements = int64_t{1} << 25;
+  std::vector<float> a(kElements), b(kElements, 1), c(kElements, 2);
+  double best = 0;
+  for (int pass = 0; pass < 5; ++pass) {
+    const double start = Microseconds();
+    for (int64_t i = 0; i < kElements; ++i) a[i] = b[i] + 3 * c[i];
+    const double bytes = 3.0 * kElements * sizeof(float);
+    best = std::max(best, bytes / ((Microseconds() - start) * 1e3));
+    CHECK_EQ(a[kElements - 1 - pass], 7);
+  }
+  return best;
+}
+
+// The mean over batches of their different rows, a sample.
+double UniqueRows(const std::vector<SparseBatch>& data) {
+  int64_t rows = 0;
+  for (const SparseBatch& batch : data) {
+    std::vector<std::pair<int64_t, int64_t>> ids;  // table, id
+    for (size_t i = 0; i < batch.ids.size(); ++i) {
+      ids.emplace_back(i / FLAGS_pooling % FLAGS_tables, batch.ids[i]);
+    }
+    std::sort(ids.begin(), ids.end());
+    rows += std::unique(ids.begin(), ids.end()) - ids.begin();
+  }
+  return static_cast<double>(rows) / static_cast<double>(data.size() * FLAGS_batch_size);
 }
 
 // Times of every phase, one a batch.
@@ -298,6 +329,8 @@ void Main() {
   }
   std::vector<SparseBatch> data;
   for (int64_t b = 0; b < FLAGS_different_batches; ++b) data.push_back(MakeBatch(cumulative, b));
+  std::printf("triad_gb_per_s=%.2f\n", TriadGbPerS());
+  std::printf("unique_rows=%.4f\n", UniqueRows(data));
   const std::pair<std::string, OptimizerKind> optimizers[] = {
       {"sgd", OptimizerKind::kSgd},
       {"adagrad", OptimizerKind::kAdagrad},

@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -562,6 +564,205 @@ TEST(ShardedEmbedding, NormsFollowRowsThatWereSet) {
   EXPECT_EQ(step(&embedding), first);
   embedding.ForgetRows();
   EXPECT_EQ(step(&embedding), first);
+}
+
+// ---- Rows that wait
+
+using SetRows = std::map<std::pair<int, int64_t>, std::vector<float>>;  // weights, then slots
+
+// A run of dense-equivalent Adam without L2, of which a layout makes the steps [begin, end).
+struct DenseAdamRun {
+  OptimizerOptions rule;
+  std::function<double(int64_t step)> rate;
+  SetRows start;
+};
+
+// What all ranks show, by step: the state after some, and what they and evaluations read. The rows
+// at the end.
+struct DenseAdamOutcome {
+  std::mutex mutex;
+  std::map<int64_t, Digest> states, read;
+  SetRows rows;
+};
+
+void RunDenseAdam(const DenseAdamRun& run, const Layout& layout, bool rows_wait, const Range& steps,
+                  const SetRows& start, Communicator* communicator, DenseAdamOutcome* outcome) {
+  using Embedding = ShardedEmbedding<float>;
+  const ShardPlan plan = MakePlan(layout.plan, layout.ranks);
+  ThreadPool pool(layout.threads);
+  SparseOptimizerOptions optimizer = {.rule = run.rule};
+  optimizer.rule.kind = OptimizerKind::kDenseAdam;
+  Embedding embedding({.tables = Tables(),
+                       .fields = Fields(),
+                       .optimizer = optimizer,
+                       .seed = kSeed,
+                       .leaves = layout.leaves,
+                       .rows_wait = rows_wait},
+                      &plan, communicator, &pool);
+  for (const auto& [key, values] : start) {
+    embedding.SetRow(key.first, key.second, values.data(),
+                     values.data() + Tables()[key.first].width);
+  }
+  const auto routing = embedding.MakeRouting();
+  const int64_t features = embedding.output_features();
+  constexpr int64_t kRows = 5;
+  const Range leaves = LeavesOfRank(communicator->rank(), layout.ranks, layout.leaves);
+  const int64_t first = RowsOfLeaf(leaves.begin, layout.leaves, kRows).begin;
+  for (int64_t step = steps.begin; step < steps.end; ++step) {
+    // Returns the memory of the pooled rows of a batch.
+    const auto read = [&](uint64_t stream, Embedding::Purpose purpose) {
+      const SparseBatch mine = RankBatch(MakeBatch(kRows, stream, Bags::kMultiHot),
+                                         communicator->rank(), layout.ranks, layout.leaves);
+      std::vector<float> memory(PanelElements(mine.rows, features));
+      CHECK(embedding.RouteIds(mine, routing.get()).ok());
+      CHECK(embedding.Lookup(purpose, routing.get()).ok());
+      const Panels<float> panels{memory.data(), mine.rows, features, PanelStride(features)};
+      embedding.ReturnRows(*routing, 0, panels);
+      const std::lock_guard lock(outcome->mutex);
+      for (int64_t r = 0; r < mine.rows; ++r) {
+        std::vector<float> row(features);
+        for (int64_t f = 0; f < features; ++f) row[f] = panels.At(r, f);
+        outcome->read[step].Merge(
+            Digest::OfRecord(stream, first + r, row.data(), row.size() * sizeof(float)));
+      }
+      return std::pair(std::move(memory), mine.rows);
+    };
+    if (step % 61 == 0) read(5000 + step, Embedding::Purpose::kEvaluate);
+    auto [memory, rows] = read(step, Embedding::Purpose::kTrain);
+    const Panels<float> panels{memory.data(), rows, features, PanelStride(features)};
+    const auto de = MakeGradients<float>(kRows, features, step);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t f = 0; f < features; ++f) panels.At(r, f) = de[first + r][f] * 1e-3f;
+    }
+    if (rows > 0) embedding.TakeGradients(0, panels, routing.get());
+    ExactSum norm, weights;
+    CHECK(embedding.RouteGradients(kRows, routing.get(), &norm, &weights).ok());
+    embedding.Update(kScale, run.rate(step), step, routing.get());
+    if (step % 97 != 0) continue;
+    Digest digest;
+    embedding.AddToDigest(&digest);
+    const std::lock_guard lock(outcome->mutex);
+    outcome->states[step].Merge(digest);
+  }
+  const std::lock_guard lock(outcome->mutex);
+  embedding.ForEachRow([&](int table, int64_t key, const float* weights, const float*) {
+    outcome->rows[{table, key}].assign(weights, weights + 3 * Tables()[table].width);
+  });
+}
+
+void RunDenseAdam(const DenseAdamRun& run, const Layout& layout, bool rows_wait, const Range& steps,
+                  const SetRows& start, DenseAdamOutcome* outcome) {
+  auto communicators = MakeThreadCommunicators(layout.ranks, {});
+  std::vector<std::thread> threads;
+  for (int r = 0; r < layout.ranks; ++r) {
+    threads.emplace_back([&, r] {
+      RunDenseAdam(run, layout, rows_wait, steps, start, communicators[r].get(), outcome);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Rows whose weights and slots are beside 0, and some that will never change.
+SetRows RowsNearZero() {
+  SetRows rows;
+  for (int64_t key = 0; key < 40; ++key) {
+    std::vector<float>& row = rows[{3, key * 211}];
+    for (int i = 0; i < 15; ++i) {
+      const float numbers[] = {0, -0.0f, 0x1p-149f, -0x1p-126f, 0x1p-110f, -0x1p-99f, 0x1p-20f, 1};
+      const float number = numbers[(key + i * i) % 8];
+      row.push_back(i < 10 ? number : std::abs(number));
+    }
+    if (key % 5 == 0) std::fill(row.begin() + 5, row.end(), 0.0f);
+  }
+  return rows;
+}
+
+// The eager pass is the reference, on one rank. The others stop and go on on other ranks.
+TEST(WaitingRowsTest, HaveTheBitsOfTheEagerPass) {
+  constexpr double kPi = 3.14159265358979;
+  DenseAdamRun cosine, warm_up, plateau, no_beta1, slow_beta1;
+  cosine.start = RowsNearZero();
+  cosine.rate = [](int64_t step) { return 1e-3 * (1 + std::cos(kPi * step / 380)); };
+  warm_up.rate = [](int64_t step) { return 1e-6 * std::min<double>(step, 200); };
+  plateau.rate = [](int64_t step) { return step < 200 ? 1e-2 : step < 270 ? 1e-3 : 0.1; };
+  no_beta1.rate = slow_beta1.rate = plateau.rate;
+  no_beta1.rule.beta1 = 0;
+  slow_beta1.rule.beta1 = 0.9997;
+  int turn = 0;
+  for (const DenseAdamRun& run : {cosine, warm_up, plateau, no_beta1, slow_beta1}) {
+    constexpr Range kSteps = {1, 381};
+    constexpr int64_t kStop = 290;
+    SCOPED_TRACE(turn);
+    DenseAdamOutcome eager;
+    RunDenseAdam(run, {1, PlanKind::kRowWise, 1, 8}, false, kSteps, run.start, &eager);
+    const Layout layouts[] = {{1, PlanKind::kRowWise, 2, 8},
+                              {3, PlanKind::kReplicated, 1, 8},
+                              {4, PlanKind::kRowWise, 1, 8},
+                              {3, PlanKind::kAuto, 2, 8}};
+    DenseAdamOutcome waiting;
+    const auto layout = [&](int i) { return layouts[(turn + i) % 4]; };
+    RunDenseAdam(run, layout(0), true, {kSteps.begin, kStop}, run.start, &waiting);
+    RunDenseAdam(run, layout(1), true, {kStop, kSteps.end}, SetRows(waiting.rows), &waiting);
+    ASSERT_EQ(waiting.states.size(), eager.states.size());
+    for (const auto& [step, digest] : eager.states) {
+      ASSERT_EQ(waiting.states.at(step).Hex(), digest.Hex()) << step;
+    }
+    for (const auto& [step, digest] : eager.read) {
+      ASSERT_EQ(waiting.read.at(step).Hex(), digest.Hex()) << step;
+    }
+    for (const auto& [key, row] : eager.rows) {
+      const std::vector<float>& found = waiting.rows.at(key);
+      ASSERT_EQ(std::memcmp(found.data(), row.data(), row.size() * sizeof(float)), 0)
+          << "table " << key.first << " key " << key.second;
+    }
+    ++turn;
+  }
+}
+
+// A row that gets weights keeps the slots that it has by then, and all rows are new again later.
+TEST(WaitingRowsTest, RowsThatAreSetDoNotOwe) {
+  const auto run = [](bool rows_wait) {
+    const ShardPlan plan = MakePlan(PlanKind::kRowWise, 1);
+    auto self = MakeSelfCommunicator();
+    ThreadPool pool(1);
+    using Embedding = ShardedEmbedding<float>;
+    Embedding embedding({.tables = Tables(),
+                         .fields = Fields(),
+                         .optimizer = Optimizer(OptimizerKind::kDenseAdam, 0),
+                         .seed = kSeed,
+                         .leaves = 1,
+                         .rows_wait = rows_wait},
+                        &plan, self.get(), &pool);
+    const auto routing = embedding.MakeRouting();
+    const auto step = [&](int64_t number) {
+      const SparseBatch batch = RankBatch(MakeBatch(9, number, Bags::kMultiHot), 0, 1, 1);
+      const int64_t features = embedding.output_features();
+      std::vector<float> gradient(PanelElements(batch.rows, features), 1.0f);
+      ExactSum norm, weights;
+      CHECK(embedding.RouteIds(batch, routing.get()).ok());
+      CHECK(embedding.Lookup(Embedding::Purpose::kTrain, routing.get()).ok());
+      embedding.TakeGradients(0, {gradient.data(), batch.rows, features, PanelStride(features)},
+                              routing.get());
+      CHECK(embedding.RouteGradients(batch.rows, routing.get(), &norm, &weights).ok());
+      embedding.Update(kScale, kLearningRate, number, routing.get());
+    };
+    std::vector<std::string> digests;
+    const auto note = [&] {
+      Digest digest;
+      embedding.AddToDigest(&digest);
+      digests.push_back(digest.Hex());
+    };
+    for (int64_t number = 1; number < 20; ++number) step(number);
+    const std::vector<float> weights(20, 0.25f);
+    for (int64_t key = 0; key < 5000; ++key) embedding.SetRow(0, key, weights.data(), nullptr);
+    for (int64_t number = 20; number < 40; ++number) step(number);
+    note();
+    embedding.ForgetRows();
+    for (int64_t number = 1; number < 20; ++number) step(number);
+    note();
+    return digests;
+  };
+  EXPECT_EQ(run(true), run(false));
 }
 
 // ---- Rules of keyed tables

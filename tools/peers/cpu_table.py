@@ -9,7 +9,6 @@ an order that is reversed from round to round. A ratio is that of two turns of t
 
 import argparse
 import collections
-import importlib.metadata
 import json
 import os
 import re
@@ -30,9 +29,14 @@ RECIPES = {
 # The recipe that a peer's step follows; torch_train_step.py's help says how.
 STEP_PEERS = {"eager": "lazy", "compile": "lazy", "fuxictr": "dense", "torchrec": "row_wise"}
 TITLES = {"rank_elastor": "RankElastor", "rank_mixer": "RankMixer", "mlp": "MLP", "dcn_v2": "DCNv2"}
-# (width, pooling, rows of a table), 26 tables and 4,096 samples a batch.
-EMBEDDINGS = [(16, 1, 77_000), (20, 1, 77_000), (128, 20, 77_000)]
-EMBEDDING_BATCH, TABLES = 4096, 26
+# 26 tables of 77,000 rows and 4,096 samples a batch; WIDTHxIDS_OF_A_BAG.
+EMBEDDINGS = [f"{width}x{pooling}" for width in (16, 20, 64, 128) for pooling in (1, 20, 80)]
+EMBEDDING_BATCH, TABLES, TABLE_ROWS = 4096, 26, 77_000
+# {ours: (the peer's, slots of a row of a width)}
+OPTIMIZERS = {"row_wise_adagrad": ("row_wise_adagrad", lambda width: 1),
+              "sgd": ("sgd", lambda width: 0),
+              "adagrad": ("adagrad", lambda width: width),
+              "lazy_adam": ("adam", lambda width: 2 * width)}
 STEPS_TO_FALL = 10  # Adam's first steps may raise the loss
 MISSING_VECTORS = 13 * 20  # of numeric fields: FuxiCTR has none
 
@@ -60,12 +64,12 @@ def available_bytes():
 class Peer:
     """A process that runs batches on request."""
 
-    def __init__(self, program, arguments, threads, batch, options):
+    def __init__(self, program, arguments, threads, batch, options, python=sys.executable):
         # More memory than there is ends the peer, not another process.
         limit = available_bytes() - 2**30
         self.batch, self.steps, self.taken = batch, 1, 0
         self.process = subprocess.Popen(
-            ["taskset", "-c", options.cpu, sys.executable, os.path.join(FOLDER, program),
+            ["taskset", "-c", options.cpu, python, os.path.join(FOLDER, program),
              "--serve", *arguments, *(["--wall"] if options.threads > 1 else [])],
             env=os.environ | PEER_ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=options.log, text=True,
@@ -115,7 +119,8 @@ class Ours:
                              stdout=subprocess.PIPE, stderr=self.log)
         if run.returncode != 0:
             raise LeftOut(f"{self.command[3]} ended with {run.returncode}")
-        return self.rate(pairs(run.stdout))
+        self.last = pairs(run.stdout)
+        return self.rate(self.last)
 
     def close(self):
         pass
@@ -236,17 +241,24 @@ def best(rates, names):
                key=lambda name: statistics.median(rates[name]), default="")
 
 
+def versions_of(python):
+    """The versions of the peers that an environment holds."""
+    script = """import importlib.metadata as m
+for p in ("torch", "fuxictr", "torchrec", "fbgemm-gpu-cpu"):
+    try: print(p, m.version(p))
+    except m.PackageNotFoundError: pass"""
+    lines = subprocess.run([python, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    return dict(line.split() for line in lines.stdout.splitlines())
+
+
 def print_setting(options):
     with open("/proc/cpuinfo") as file:
         cpu = re.search(r"model name\s*: (.*)", file.read())[1]
-    versions = []
-    for package in ("torch", "fuxictr", "torchrec", "fbgemm-gpu-cpu"):
-        try:
-            versions.append(f"{package} {importlib.metadata.version(package)}")
-        except importlib.metadata.PackageNotFoundError:
-            pass
+    environments = [sys.executable, *filter(None, [options.other_python])]
+    versions = [" ".join(f"{p} {v}," for p, v in versions_of(python).items()).rstrip(",")
+                for python in environments]
     clock = "CPU time" if options.threads == 1 else "wall time"
-    print(f"{cpu}, cores {options.cpu}, {clock}, {options.rounds} rounds; {', '.join(versions)}",
+    print(f"{cpu}, cores {options.cpu}, {clock}, {options.rounds} rounds; {'; and '.join(versions)}",
           flush=True)
 
 
@@ -278,31 +290,64 @@ def print_steps(options):
                     torchrec)
 
 
+def embedding_runners(width, pooling, optimizer, options):
+    """Ours, also with uniform ids, and FBGEMM of every environment."""
+    shape = [f"--rows={TABLE_ROWS}", f"--pooling={pooling}"]
+    program = os.path.join(options.programs, "embedding_benchmark")
+    peer_optimizer, _ = OPTIMIZERS[optimizer]
+
+    def ours(zipf):
+        return lambda: Ours(
+            [program, *shape, f"--width={width}", f"--tables={TABLES}",
+             f"--batch_size={EMBEDDING_BATCH}", "--different_batches=4", f"--zipf_exponent={zipf}",
+             f"--optimizer={optimizer}", f"--threads={options.threads}"], "batches",
+            EMBEDDING_BATCH, lambda v: 1e6 / float(v[f"{optimizer}_total_us"]), options)
+
+    def fbgemm(python):
+        return lambda: Peer(
+            "torch_embedding.py",
+            ["--peers=fbgemm", *shape, f"--widths={width}", f"--bags={EMBEDDING_BATCH}",
+             "--zipf=1.05", f"--optimizer={peer_optimizer}"], options.threads, EMBEDDING_BATCH,
+            options, python)
+
+    make = {"ours": ours(1.05), "uniform": ours(0)}
+    for name, python in options.fbgemms.items():
+        make[name] = fbgemm(python)
+    return start(f"k {width}, {pooling} a bag, {optimizer}", make, options)
+
+
+def gigabytes(width, pooling, optimizer, values, rate):
+    """Useful bytes a second, and the share of the triad's that the same run measured: every id's
+    row forward, and the different rows with their slots, read and written."""
+    _, slots = OPTIMIZERS[optimizer]
+    row = 4 * (width + slots(width))
+    sample = TABLES * pooling * 4 * width + 2 * float(values["unique_rows"]) * row
+    gb = sample * rate / 1e9
+    return f"{gb:.1f}", f"{gb / float(values['triad_gb_per_s']):.2f}"
+
+
 def print_embeddings(options):
     lines = []
-    for width, pooling, rows in EMBEDDINGS[:1] if options.quick else EMBEDDINGS:
-        shape = [f"--rows={rows}", f"--pooling={pooling}"]
-        program = os.path.join(options.programs, "embedding_benchmark")
-        make = {
-            "ours": lambda: Ours(
-                [program, *shape, f"--width={width}", f"--tables={TABLES}",
-                 f"--batch_size={EMBEDDING_BATCH}", "--different_batches=4",
-                 "--optimizer=row_wise_adagrad", f"--threads={options.threads}"], "batches",
-                EMBEDDING_BATCH, lambda v: 1e6 / float(v["row_wise_adagrad_total_us"]), options),
-            "fbgemm": lambda: Peer(
-                "torch_embedding.py",
-                ["--peers=fbgemm", *shape, f"--widths={width}", f"--bags={EMBEDDING_BATCH}",
-                 "--zipf=1.05"], options.threads, EMBEDDING_BATCH, options)}
-        runners = start(f"k {width}, pooling {pooling}", make, options)
-        rates = rounds(runners, options.rounds)
-        for runner in runners.values():
-            runner.close()
-        lookups = collections.defaultdict(list)
-        for name, samples in rates.items():
-            lookups[name] = [rate * TABLES * pooling for rate in samples]
-        lines.append([f"k {width}, {pooling} a bag", rate_cell(lookups, "ours"),
-                      rate_cell(lookups, "fbgemm"), ratio_cell(rates, "ours", "fbgemm")])
-    print_table(["embeddings", "lookups/s", "FBGEMM", "ratio"], lines)
+    for shape in options.embeddings:
+        width, pooling = map(int, shape.split("x"))
+        for optimizer in options.optimizers:
+            runners = embedding_runners(width, pooling, optimizer, options)
+            rates = rounds(runners, options.rounds)
+            share = ("", "")
+            if rates["uniform"]:
+                share = gigabytes(width, pooling, optimizer, runners["uniform"].last,
+                                  statistics.median(rates["uniform"]))
+            for runner in runners.values():
+                runner.close()
+            lookups = collections.defaultdict(list)
+            for name, samples in rates.items():
+                lookups[name] = [rate * TABLES * pooling for rate in samples]
+            lines.append([f"k {width}, {pooling} a bag", optimizer, rate_cell(lookups, "ours"),
+                          *[rate_cell(lookups, name) for name in options.fbgemms],
+                          ratio_cell(rates, "ours", best(rates, options.fbgemms)), *share])
+            print(" | ".join(lines[-1]), file=sys.stderr, flush=True)
+    print_table(["embeddings", "optimizer", "lookups/s", *options.fbgemms, "ratio to the faster",
+                 "uniform ids, GB/s", "share of the triad"], lines)
 
 
 def main():
@@ -314,14 +359,26 @@ def main():
     parser.add_argument("--peers", default="eager,compile,fuxictr,torchrec,fbgemm")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cpu", default=str(os.cpu_count() - 1))
+    parser.add_argument("--embeddings", default=",".join(EMBEDDINGS))
+    parser.add_argument("--optimizers", default=",".join(OPTIMIZERS))
+    parser.add_argument("--other_python", default="",
+                        help="of an environment with another version of FBGEMM")
     parser.add_argument("--log", default=os.devnull, help="of what the programs say beside figures")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     if options.quick:
         options.models, options.batches, options.rounds = "rank_elastor", "1024", 3
+        options.embeddings, options.optimizers = EMBEDDINGS[0], next(iter(OPTIMIZERS))
     options.models, options.peers = options.models.split(","), options.peers.split(",")
     options.batches = [int(batch) for batch in options.batches.split(",")]
+    options.embeddings = options.embeddings.split(",")
+    options.optimizers = options.optimizers.split(",")
     options.threads = len(options.cpu.split(","))
+    options.fbgemms = {}
+    for python in filter(None, [sys.executable, options.other_python]):
+        version = versions_of(python).get("fbgemm-gpu-cpu")
+        if version:
+            options.fbgemms[f"FBGEMM {version}"] = python
     options.turn_seconds = 1.0
     with tempfile.TemporaryDirectory() as options.folder, open(options.log, "a") as options.log:
         print_setting(options)

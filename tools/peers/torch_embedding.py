@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Embedding tables in PyTorch, for comparison with tests/bench: forward, and backward with the
-row-wise Adagrad update.
+update of an optimizer: row_wise_adagrad, or in fbgemm sgd, adagrad and adam too.
 
     python3 torch_embedding.py [--widths=128,16] [--bags=65536] [--pooling=1] [--rows=1000000] \
-        [--zipf=0] [--peers=fbgemm,torch] [--device=cuda]
+        [--zipf=0] [--peers=fbgemm,torch] [--device=cuda] [--optimizer=row_wise_adagrad]
 
 26 tables, bags of `pooling` ids that are added up; P(id) ~ (id + 1)^-zipf, in embedding_benchmark's
 places. Two peers:
-  fbgemm  SplitTableBatchedEmbeddingBagsCodegen with EXACT_ROWWISE_ADAGRAD, where fbgemm_gpu is
+  fbgemm  SplitTableBatchedEmbeddingBagsCodegen with an exact optimizer, where fbgemm_gpu is
           installed: update fused into the backward pass
   torch   F.embedding of one table of all rows; backward in PyTorch's own operations: unique ids,
           index_add_ of gradients, then the rows and their sums of squares
@@ -40,7 +40,8 @@ LEARNING_RATE, EPSILON = 1e-2, 1e-8
 class Torch:
     name = "torch"
 
-    def __init__(self, rows, width, pooling, device):
+    def __init__(self, rows, width, pooling, device, optimizer="row_wise_adagrad"):
+        assert optimizer == "row_wise_adagrad", "torch: this optimizer alone"
         self.pooling = pooling
         self.weights = torch.randn(TABLES * rows, width, device=device)
         self.squares = torch.zeros(TABLES * rows, device=device)
@@ -67,7 +68,7 @@ class Torch:
 class Fbgemm:
     name = "fbgemm"
 
-    def __init__(self, rows, width, pooling, device):
+    def __init__(self, rows, width, pooling, device, optimizer="row_wise_adagrad"):
         from fbgemm_gpu.split_embedding_configs import EmbOptimType
         from fbgemm_gpu.split_table_batched_embeddings_ops_common import (
             EmbeddingLocation, PoolingMode)
@@ -77,8 +78,10 @@ class Fbgemm:
         place = (EmbeddingLocation.DEVICE, ComputeDevice.CUDA)
         if device.type == "cpu":
             place = (EmbeddingLocation.HOST, ComputeDevice.CPU)
+        kinds = {"sgd": EmbOptimType.EXACT_SGD, "adagrad": EmbOptimType.EXACT_ADAGRAD,
+                 "row_wise_adagrad": EmbOptimType.EXACT_ROWWISE_ADAGRAD, "adam": EmbOptimType.ADAM}
         self.tables = SplitTableBatchedEmbeddingBagsCodegen(
-            [(rows, width, *place)] * TABLES, optimizer=EmbOptimType.EXACT_ROWWISE_ADAGRAD,
+            [(rows, width, *place)] * TABLES, optimizer=kinds[optimizer],
             learning_rate=LEARNING_RATE, eps=EPSILON, pooling_mode=PoolingMode.SUM)
         self.pooling, self.offsets = pooling, None
 
@@ -145,12 +148,13 @@ def measure_copy(device, repeats):
 def measure(peer, width, options):
     device = torch.device(options.device)
     torch.manual_seed(2026)
-    tables = peer(options.rows, width, options.pooling, device)
+    tables = peer(options.rows, width, options.pooling, device, options.optimizer)
     batches = [draw_ids(options, device) for _ in range(4)]
     gradients = torch.randn(TABLES, options.bags, width, device=device)
     bags = TABLES * options.bags
     lookups = bags * options.pooling
     unique = sum(len(torch.unique(table)) for table in batches[0])
+    assert options.optimizer == "row_wise_adagrad", "--serve alone measures others"
     useful = {"forward": lookups * (8 + 4 * width) + bags * 4 * width,
               "backward_update": lookups * 8 + bags * 4 * width + unique * 8 * (width + 1)}
     forward = seconds(lambda i: tables.forward(batches[i % 4]), device, options.repeats)
@@ -175,7 +179,7 @@ def serve(options):
     peer, = peers(options)
     device = torch.device("cpu")
     torch.manual_seed(2026)
-    tables = peer(options.rows, int(options.widths), options.pooling, device)
+    tables = peer(options.rows, int(options.widths), options.pooling, device, options.optimizer)
     batches = [draw_ids(options, device) for _ in range(4)]
     gradients = torch.randn(TABLES, options.bags, int(options.widths)) * 1e-3
     clock = time.perf_counter if options.wall else time.process_time
@@ -222,6 +226,7 @@ def main():
     parser.add_argument("--pooling", type=int, default=1, help="ids of a bag")
     parser.add_argument("--zipf", type=float, default=0, help="exponent; 0: uniform ids")
     parser.add_argument("--peers", default="fbgemm,torch")
+    parser.add_argument("--optimizer", default="row_wise_adagrad")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--serve", action="store_true")
     parser.add_argument("--wall", action="store_true")

@@ -1,6 +1,7 @@
 #include "trainer/experiment/config_checks.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -315,6 +316,19 @@ Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& op
                  "0, as optimizer.sparse: DENSE_ADAM changes every row at every step");
 }
 
+// It is flushed to 0, and 0 / 0 would make NaN of every row that never occurred.
+Status CheckDenseAdam(const OptimizerConfig& optimizer) {
+  constexpr float kLeast = std::numeric_limits<float>::min();
+  if (optimizer.sparse() != OptimizerConfig::DENSE_ADAM ||
+      static_cast<float>(optimizer.epsilon()) >= kLeast) {
+    return OkStatus();
+  }
+  return Mistake(
+      "optimizer.epsilon", Format("%g", optimizer.epsilon()),
+      "1.18e-38 or more, as optimizer.sparse: DENSE_ADAM divides by it where a row never "
+      "occurred");
+}
+
 Status CheckAdmission(const std::string& path, const TableConfig& table) {
   constexpr int64_t kMostCounters = int64_t{1} << 41;
   const AdmissionConfig& admission = table.admission();
@@ -436,6 +450,7 @@ Status ValidateExperiment(const Experiment& experiment) {
   ELASTOR_RETURN_IF_ERROR(CheckSizes("model.", experiment.model()));
   ELASTOR_RETURN_IF_ERROR(CheckSizes("embedding.", experiment.embedding()));
   ELASTOR_RETURN_IF_ERROR(CheckDeltas(experiment.checkpoint(), experiment.optimizer()));
+  ELASTOR_RETURN_IF_ERROR(CheckDenseAdam(experiment.optimizer()));
   ELASTOR_RETURN_IF_ERROR(CheckPublish(experiment.publish()));
   ELASTOR_RETURN_IF_ERROR(CheckTier(experiment.embedding().tier(), experiment.optimizer()));
   for (int i = 0; i < experiment.embedding().tables_size(); ++i) {

@@ -16,6 +16,7 @@
 #include "core/kernels/small_rows.h"
 #include "core/optimizer/optimizer_options.h"
 #include "embedding/row_store.h"
+#include "embedding/waiting_rows.h"
 #include "trainer/data/batch.h"
 #include "trainer/experiment/make_options.h"
 #include "trainer/experiment/model_choice.h"
@@ -256,7 +257,10 @@ MemoryPlan::Rows MemoryPlan::RowsOf(int table, const ShardPlan& shards, int rank
 }
 
 void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory) const {
-  const OptimizerKind kind = MakeSparseOptimizer(experiment_.optimizer()).rule.kind;
+  const SparseOptimizerOptions optimizer = MakeSparseOptimizer(experiment_.optimizer());
+  const OptimizerKind kind = optimizer.rule.kind;
+  const bool rows_wait =
+      options_.trains && !options_.on_device && WaitingRows<float>::MayWait(optimizer);
   const int64_t kept = WritesDeltas(experiment_.checkpoint()) && !options_.on_device
                            ? RowStore<float>::kRecordBytes
                            : int64_t{0};
@@ -271,7 +275,8 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
     const RowShape shape = RowShapeOf(tables_[t], kind);
     const int64_t elements = shape.elements();
     const int64_t row = (options_.on_device ? elements * kElement : RowBytes(shape, kElement)) +
-                        (tables_[t].keyed ? kKeyBytes : 0);
+                        (tables_[t].keyed ? kKeyBytes : 0) +
+                        (rows_wait ? WaitingRows<float>::kNumberBytes : 0);
     AddSize(SizeProduct({rows.all, row + kept}), &all);
     AddSize(BitBytes(rows.all), &all);
     const bool in_file = !tier.path().empty() && tables_[t].looked_up();

@@ -74,6 +74,23 @@ ELASTOR_INLINE FloatVec FloatsOfBytes(uint64_t bytes) {
   return vcvtq_f32_u32(vmovl_u16(vget_low_u16(words)));
 }
 
+ELASTOR_INLINE bool AllBelow(FloatVec a, FloatVec b) { return vminvq_u32(vcltq_f32(a, b)) != 0; }
+ELASTOR_INLINE bool AllBelow(DoubleVec a, DoubleVec b) {
+  return vminvq_u32(vreinterpretq_u32_u64(vcltq_f64(a, b))) != 0;
+}
+
+ELASTOR_INLINE FloatVec CanonicalProducts(FloatVec a, FloatVec b) {
+  const FloatVec flushed = a * b, scaled = a * 0x1p64f * b;
+  const IntVec lost = (flushed == 0.0f) & (Abs(scaled) >= 0x1p-62f);
+  return lost ? WithSignOf(scaled, Broadcast(0x1p-126f)) : flushed;
+}
+ELASTOR_INLINE DoubleVec CanonicalProducts(DoubleVec a, DoubleVec b) {
+  const DoubleVec flushed = a * b, scaled = a * 0x1p64 * b;
+  const auto lost = (flushed == 0.0) & (vabsq_f64(scaled) >= 0x1p-958);
+  const DoubleVec least = vbslq_f64(vdupq_n_u64(uint64_t{1} << 63), scaled, Broadcast(0x1p-1022));
+  return lost ? least : flushed;
+}
+
 using SquareRow = FloatVec;
 inline constexpr int64_t kSquare = 4;
 ELASTOR_INLINE SquareRow LoadSquareRow(const float* p) { return Load(p); }

@@ -11,6 +11,7 @@ namespace elastor {
 inline namespace ELASTOR_ISA {
 
 // 32 bytes.
+using Float4 [[gnu::vector_size(16)]] = float;  // 16 bytes
 using Float8 [[gnu::vector_size(32)]] = float;
 using Double4 [[gnu::vector_size(32)]] = double;
 using Int8 [[gnu::vector_size(32)]] = int32_t;
@@ -33,6 +34,7 @@ ELASTOR_INLINE Double4 NegativeFma(Double4 a, Double4 b, Double4 c) {
   return _mm256_fnmadd_pd(a, b, c);
 }
 
+ELASTOR_INLINE Float4 Sqrt(Float4 v) { return _mm_sqrt_ps(v); }
 ELASTOR_INLINE Float8 Sqrt(Float8 v) { return _mm256_sqrt_ps(v); }
 ELASTOR_INLINE Double4 Sqrt(Double4 v) { return _mm256_sqrt_pd(v); }
 
@@ -49,6 +51,23 @@ ELASTOR_INLINE Float8 SelectBySign(Float8 v, Float8 negative, Float8 positive) {
 // Returns the magnitude v >= 0 with the sign bit of `sign`.
 ELASTOR_INLINE Float8 WithSignOf(Float8 sign, Float8 v) {
   return _mm256_or_ps(v, _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
+}
+
+// Returns whether every lane of a is less than b's; NaN is not.
+ELASTOR_INLINE bool AllBelow(Float4 a, Float4 b) {
+  return _mm_movemask_ps(_mm_cmp_ps(a, b, _CMP_LT_OQ)) == 0xf;
+}
+ELASTOR_INLINE bool AllBelow(Float8 a, Float8 b) {
+  return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ)) == 0xff;
+}
+ELASTOR_INLINE bool AllBelow(Double4 a, Double4 b) {
+  return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_LT_OQ)) == 0xf;
+}
+
+// CanonicalProduct of every lane (core/base/canonical_flush.h).
+template <typename V>
+ELASTOR_INLINE V CanonicalProducts(V a, V b) {
+  return a * b;
 }
 
 ELASTOR_INLINE Int8 Bits(Float8 v) { return reinterpret_cast<Int8>(v); }
@@ -151,6 +170,12 @@ ELASTOR_INLINE Float16 SelectBySign(Float16 v, Float16 negative, Float16 positiv
 }
 ELASTOR_INLINE Float16 WithSignOf(Float16 sign, Float16 v) {
   return _mm512_or_ps(v, _mm512_and_ps(_mm512_set1_ps(-0.0f), sign));
+}
+ELASTOR_INLINE bool AllBelow(Float16 a, Float16 b) {
+  return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ) == 0xffff;
+}
+ELASTOR_INLINE bool AllBelow(Double8 a, Double8 b) {
+  return _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ) == 0xff;
 }
 ELASTOR_INLINE Int16 Bits(Float16 v) { return reinterpret_cast<Int16>(v); }
 ELASTOR_INLINE Float16 FromBits(Int16 v) { return reinterpret_cast<Float16>(v); }

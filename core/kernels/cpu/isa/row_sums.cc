@@ -1,6 +1,7 @@
 // As in kernels.h, no inline function is called that the compiler might emit.
 #include <utility>
 
+#include "core/kernels/cpu/isa/adam_steps.h"
 #include "core/kernels/cpu/row_sum_tables.h"
 
 namespace elastor {
@@ -122,9 +123,10 @@ void Squares(const T* const* rows, int64_t count, int64_t width, double* sums) {
 
 }  // namespace
 
-constinit const RowSumKernels<float> kFloatRowSums = {.sum = Sum<float>, .squares = Squares<float>};
-constinit const RowSumKernels<double> kDoubleRowSums = {.sum = Sum<double>,
-                                                        .squares = Squares<double>};
+constinit const RowSumKernels<float> kFloatRowSums = {
+    .sum = Sum<float>, .squares = Squares<float>, .take_steps = TakeSteps<float>};
+constinit const RowSumKernels<double> kDoubleRowSums = {
+    .sum = Sum<double>, .squares = Squares<double>, .take_steps = TakeSteps<double>};
 
 }  // namespace ELASTOR_ISA
 }  // namespace elastor
