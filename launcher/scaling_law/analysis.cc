@@ -28,7 +28,7 @@ Axis AxisOf(std::span<const Configuration> configurations, size_t k) {
   return {least, most, std::pow(most / least, 1.0 / steps)};
 }
 
-Prediction Predict(const Analysis& analysis, const std::vector<double>& sizes) {
+LawPrediction Predict(const Analysis& analysis, const std::vector<double>& sizes) {
   const auto at_sizes = [&sizes](const Law& law) { return law.At(sizes); };
   return {sizes, std::nullopt, at_sizes(analysis.fit.law), analysis.bootstrap.Of(at_sizes)};
 }
@@ -36,7 +36,7 @@ Prediction Predict(const Analysis& analysis, const std::vector<double>& sizes) {
 void AddPredictions(Analysis* analysis) {
   for (const Configuration& configuration : analysis->configurations) {
     const std::vector<double>& values = configuration.values;
-    Prediction prediction = Predict(*analysis, configuration.sizes);
+    LawPrediction prediction = Predict(*analysis, configuration.sizes);
     prediction.observed =
         std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
     analysis->predictions.push_back(std::move(prediction));

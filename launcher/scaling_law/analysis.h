@@ -22,7 +22,7 @@ struct AnalysisOptions {
   int comparisons = 1;          // whose intervals hold together in 95 % of the cases (Bonferroni)
 };
 
-struct Prediction {
+struct LawPrediction {
   std::vector<double> sizes;
   std::optional<double> observed;  // mean of the configuration's values; none beyond the data
   double value = 0;
@@ -42,7 +42,7 @@ struct Analysis {
   LawBootstrap bootstrap;
   // Predictions at every configuration, then one and two steps beyond the largest sizes. A step is
   // the mean ratio of neighbouring sizes.
-  std::vector<Prediction> predictions;
+  std::vector<LawPrediction> predictions;
   Identification identification;
   std::optional<HoldOut> hold_out;
 };

@@ -99,7 +99,7 @@ std::string AnalysisText(const Analysis& analysis, Metric metric) {
   // The last configuration, and the two steps beyond.
   const char* const places[] = {"largest", "one step beyond", "two steps beyond"};
   for (size_t i = 0; i < 3; ++i) {
-    const Prediction& prediction = analysis.predictions[analysis.predictions.size() - 3 + i];
+    const LawPrediction& prediction = analysis.predictions[analysis.predictions.size() - 3 + i];
     text += Format("  predicted, %s: %s: %.5g [%.5g, %.5g]\n", places[i],
                    SizesText(analysis.size_names, prediction.sizes).c_str(), prediction.value,
                    prediction.interval.low, prediction.interval.high);
@@ -185,7 +185,7 @@ Json JsonOf(const Analysis& analysis) {
   json["starts"] = analysis.fit.starts;
   json["optima"] = analysis.fit.optima;
   json["predictions"] = Json::array();
-  for (const Prediction& prediction : analysis.predictions) {
+  for (const LawPrediction& prediction : analysis.predictions) {
     json["predictions"].push_back(
         {{"sizes", prediction.sizes},
          {"observed", prediction.observed ? Json(*prediction.observed) : Json(nullptr)},

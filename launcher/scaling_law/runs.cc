@@ -72,7 +72,7 @@ StatusOr<double> ReadNormalizedEntropy(const std::string& folder) {
 }
 
 struct FolderRun {
-  Run run;
+  RunFacts run;
   std::string rows;  // "13714 rows of the validation split"
 };
 
@@ -92,7 +92,7 @@ StatusOr<double> ReadLoss(const std::string& folder, const Summary& summary, Met
 
 StatusOr<FolderRun> ReadRunFolder(const std::string& folder, Metric metric) {
   FolderRun found;
-  Run& run = found.run;
+  RunFacts& run = found.run;
   run.source = folder;
   ELASTOR_ASSIGN_OR_RETURN(const Summary summary, ReadFinishedRun(folder));
   ELASTOR_ASSIGN_OR_RETURN(const Experiment experiment, ReadRunExperiment(folder));
@@ -162,13 +162,13 @@ StatusOr<double> Number(const std::string& column, const std::string& cell) {
   return UserError(column + ": found '" + cell + "'; expected a finite number");
 }
 
-StatusOr<Run> RunOfLine(const std::vector<std::string>& columns,
-                        const std::vector<std::string>& cells, Metric metric, bool* has_seed) {
+StatusOr<RunFacts> RunOfLine(const std::vector<std::string>& columns,
+                             const std::vector<std::string>& cells, Metric metric, bool* has_seed) {
   if (cells.size() != columns.size()) {
     return UserError("found " + std::to_string(cells.size()) + " columns; expected " +
                      std::to_string(columns.size()));
   }
-  Run run;
+  RunFacts run;
   run.model = "points";
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i] == "model") {
@@ -262,8 +262,9 @@ Status EnoughToFit(const std::vector<Configuration>& configurations,
   return OkStatus();
 }
 
-StatusOr<std::vector<Run>> ReadRunFolders(std::span<const std::string> folders, Metric metric) {
-  std::vector<Run> runs;
+StatusOr<std::vector<RunFacts>> ReadRunFolders(std::span<const std::string> folders,
+                                               Metric metric) {
+  std::vector<RunFacts> runs;
   std::string rows;
   for (const std::string& folder : folders) {
     ELASTOR_ASSIGN_OR_RETURN(FolderRun found, ReadRunFolder(folder, metric));
@@ -277,9 +278,9 @@ StatusOr<std::vector<Run>> ReadRunFolders(std::span<const std::string> folders, 
   return runs;
 }
 
-StatusOr<std::vector<Run>> ReadPoints(const std::string& path, Metric metric) {
+StatusOr<std::vector<RunFacts>> ReadPoints(const std::string& path, Metric metric) {
   ELASTOR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  std::vector<Run> runs;
+  std::vector<RunFacts> runs;
   std::vector<std::string> columns;
   std::map<std::pair<std::string, std::map<std::string, double>>, int64_t> seeds;
   std::istringstream lines(text);
@@ -295,7 +296,7 @@ StatusOr<std::vector<Run>> ReadPoints(const std::string& path, Metric metric) {
       continue;
     }
     bool has_seed = false;
-    StatusOr<Run> run = RunOfLine(columns, cells, metric, &has_seed);
+    StatusOr<RunFacts> run = RunOfLine(columns, cells, metric, &has_seed);
     if (!run.ok()) return UserError(where + ": " + run.status().message());
     run->source = where;
     if (!has_seed) run->seed = seeds[{run->model, run->sizes}]++;
@@ -307,10 +308,10 @@ StatusOr<std::vector<Run>> ReadPoints(const std::string& path, Metric metric) {
 }
 
 StatusOr<std::map<std::string, std::vector<Configuration>>> GroupRuns(
-    std::span<const Run> runs, std::span<const std::string> names, bool single_seeds) {
+    std::span<const RunFacts> runs, std::span<const std::string> names, bool single_seeds) {
   std::map<std::string, std::map<std::vector<double>, Configuration>> grouped;
   std::map<std::tuple<std::string, std::vector<double>, int64_t>, std::string> sources;
-  for (const Run& run : runs) {
+  for (const RunFacts& run : runs) {
     std::vector<double> sizes;
     for (const std::string& name : names) {
       const auto size = run.sizes.find(name);

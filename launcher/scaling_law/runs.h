@@ -25,7 +25,7 @@ StatusOr<Metric> MetricOf(const std::string& name);
 std::span<const char* const> SizeNames();
 
 // Facts about one run.
-struct Run {
+struct RunFacts {
   std::string source;  // its folder, or "points.csv:7"
   std::string model;   // "rank_elastor"; of points without that column "points"
   int64_t seed = 0;
@@ -43,12 +43,12 @@ void AddModelSizes(const ModelConfig& model, std::map<std::string, double>* size
 // normalized_entropy, metrics.jsonl. Multiply-adds need the shape of the data set and are missing
 // if it no longer exists. User error when a folder holds no finished run, has no finite metric, or
 // was evaluated on other rows than the first.
-StatusOr<std::vector<Run>> ReadRunFolders(std::span<const std::string> folders, Metric metric);
+StatusOr<std::vector<RunFacts>> ReadRunFolders(std::span<const std::string> folders, Metric metric);
 
 // Reads the lines of a CSV file whose first line names the columns: the metric, sizes, and
 // optionally model and seed. A missing seed is the line's number among those of its model and
 // sizes. Blank lines and lines that begin with # are skipped. User error naming the line.
-StatusOr<std::vector<Run>> ReadPoints(const std::string& path, Metric metric);
+StatusOr<std::vector<RunFacts>> ReadPoints(const std::string& path, Metric metric);
 
 // User error, without the model's name, when a law of these sizes has too few configurations, and,
 // unless `single_seeds`, when no configuration has two seeds.
@@ -58,7 +58,7 @@ Status EnoughToFit(const std::vector<Configuration>& configurations,
 // Groups runs into the configurations of every model, by the sizes of these names, in increasing
 // order. User error when a run lacks a size, when two runs have the same seed, and as EnoughToFit.
 StatusOr<std::map<std::string, std::vector<Configuration>>> GroupRuns(
-    std::span<const Run> runs, std::span<const std::string> names, bool single_seeds);
+    std::span<const RunFacts> runs, std::span<const std::string> names, bool single_seeds);
 
 }  // namespace elastor
 

@@ -78,7 +78,7 @@ Status CheckFlags(const std::vector<std::string>& folders) {
   return OkStatus();
 }
 
-StatusOr<std::vector<Analysis>> AnalyseModels(std::span<const Run> runs,
+StatusOr<std::vector<Analysis>> AnalyseModels(std::span<const RunFacts> runs,
                                               std::span<const std::string> size_names,
                                               const AnalysisOptions& options) {
   std::map<std::string, std::vector<Configuration>> models;
@@ -91,10 +91,10 @@ StatusOr<std::vector<Analysis>> AnalyseModels(std::span<const Run> runs,
 }
 
 // Every pair of models at equal parameters and at equal multiply-adds, where runs have them.
-void AddComparisons(std::span<const Run> runs, ScalingReport* report) {
+void AddComparisons(std::span<const RunFacts> runs, ScalingReport* report) {
   if (report->analyses.size() < 2) return;
   for (const std::string name : {"dense_parameters", "multiply_adds"}) {
-    if (std::ranges::none_of(runs, [&](const Run& run) { return run.sizes.contains(name); }))
+    if (std::ranges::none_of(runs, [&](const RunFacts& run) { return run.sizes.contains(name); }))
       continue;
     const std::vector<std::string> size_names = {name};
     const StatusOr<std::vector<Analysis>> analyses =
@@ -127,7 +127,7 @@ Status FitRuns(const std::vector<std::string>& folders) {
   report.options.comparisons = FLAGS_comparisons;
   ELASTOR_ASSIGN_OR_RETURN(const ResultRuns results, FindResultRuns(folders));
   std::fputs(results.left_out.c_str(), stderr);
-  std::vector<elastor::Run> runs;
+  std::vector<elastor::RunFacts> runs;
   ELASTOR_ASSIGN_OR_RETURN(runs, FLAGS_points.empty()
                                      ? ReadRunFolders(results.folders, report.metric)
                                      : ReadPoints(FLAGS_points, report.metric));

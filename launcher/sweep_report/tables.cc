@@ -123,7 +123,7 @@ std::string PointsCsv(const SweepReport& report) {
             .Add(mean.y)
             .Add(Interval{mean.low, mean.high});
         if (series.analysis) {
-          const Prediction& prediction = series.analysis->predictions[c];
+          const LawPrediction& prediction = series.analysis->predictions[c];
           const double fitted = Shown(law.metric, prediction.value);
           csv.Add(fitted).Add(shown(prediction.interval)).Add(mean.y - fitted);
         } else {
@@ -141,7 +141,7 @@ std::string PointsCsv(const SweepReport& report) {
         csv.Add(values).End();
       }
       if (!series.analysis) continue;
-      const std::vector<Prediction>& predictions = series.analysis->predictions;
+      const std::vector<LawPrediction>& predictions = series.analysis->predictions;
       for (size_t i = series.configurations.size(); i < predictions.size(); ++i) {
         begin(predictions[i].sizes);
         csv.Skip(4)

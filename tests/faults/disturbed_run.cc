@@ -34,7 +34,7 @@ bool Names(const std::string& lines, const std::vector<std::string>& texts) {
 // An end that is mpirun's, whatever the ranks did: SIGPIPE, seen without a line of theirs when they
 // were struck in their first moments (or it is told of a rank that was not the trainer yet, which
 // ignores it); a fall when it frees, behind the end of all ranks, what is gone.
-bool IsMpirunsOwn(const JobEnd& end) {
+bool IsMpirunsOwn(const ObservedEnd& end) {
   if (end.code == 128 + SIGPIPE) return !Names(end.lines, {});
   return end.code == 128 + SIGSEGV && end.lines.find("(PMIx_server_finalize") != std::string::npos;
 }
@@ -89,7 +89,7 @@ JobFaults DisturbedRun::NextFaults() {
 
 DisturbedRun::Job DisturbedRun::Plan() {
   Job job;
-  Attempt& attempt = job.attempt;
+  DisturbedJob& attempt = job.attempt;
   attempt.run = options_.run;
   attempt.data = subject_.data();
   attempt.work = options_.work;
@@ -185,16 +185,16 @@ std::string DisturbedRun::CheckEnd(const Job& job) {
         job.disturbances.begin(), job.disturbances.end(),
         [&](const Disturbance& one) { return one.struck && condition(one.attempt); });
   };
-  if (any_struck([](const Attempt&) { return true; }) && IsMpirunsOwn(job.end)) return "";
+  if (any_struck([](const DisturbedJob&) { return true; }) && IsMpirunsOwn(job.end)) return "";
   // Lacking memory while it starts, Open MPI ends with 1 or falls.
   const bool fell_in_start =
       job.end.code == 128 + SIGSEGV && job.end.lines.find("(PMPI_Init") != std::string::npos;
   const int code = fell_in_start ? 1 : job.end.code;
   const bool once = !job.attempt.supervised ||
-                    any_struck([](const Attempt& attempt) { return !attempt.codes.empty(); });
+                    any_struck([](const DisturbedJob& attempt) { return !attempt.codes.empty(); });
   bool allowed = false;
   for (const Disturbance& one : job.disturbances) {
-    const Attempt& attempt = one.attempt;
+    const DisturbedJob& attempt = one.attempt;
     const bool known = attempt.codes.contains(code) || (once && attempt.codes_once.contains(code));
     if (!one.struck || !known) continue;
     if (!refused || Names(job.end.lines, attempt.names)) return "";

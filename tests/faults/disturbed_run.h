@@ -39,13 +39,13 @@ class DisturbedRun {
   // One fault of a job.
   struct Disturbance {
     const Fault* fault;
-    Attempt attempt;  // as this fault alone would have it
+    DisturbedJob attempt;  // as this fault alone would have it
     bool struck = false;
   };
   struct Job {
-    Attempt attempt;
+    DisturbedJob attempt;
     std::vector<Disturbance> disturbances;
-    JobEnd end;
+    ObservedEnd end;
   };
   bool HasCheckpoint() const;
   JobFaults NextFaults();

@@ -32,7 +32,7 @@ std::string NameOf(int rank, bool supervised) {
                                            : "rank " + std::to_string(rank);
 }
 
-void SendSignal(int signal, int rank, Attempt* attempt) {
+void SendSignal(int signal, int rank, DisturbedJob* attempt) {
   attempt->what =
       std::string("SIG") + sigabbrev_np(signal) + " to " + NameOf(rank, attempt->supervised);
   attempt->strike.act = [=, ranks = attempt->ranks](const Processes& processes,
@@ -51,26 +51,26 @@ void SendSignal(int signal, int rank, Attempt* attempt) {
   };
 }
 
-void KillRank(Random& random, Attempt* attempt) {
+void KillRank(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGKILL, SomeRank(random, *attempt), attempt);
   attempt->codes_once = {137};
 }
 
-void KillAll(Random& random, Attempt* attempt) {
+void KillAll(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGKILL, kAll, attempt);
   attempt->codes_once = {137};
 }
 
-void KillLauncher(Random& random, Attempt* attempt) {
+void KillLauncher(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   const bool below = attempt->supervised && Below(random, 2) == 0;
   SendSignal(SIGKILL, below ? kMpirun : kLauncher, attempt);
   if (!below) attempt->codes = {137};
 }
 
-void Pause(Random& random, Attempt* attempt) {
+void Pause(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   const int rank = SomeRank(random, *attempt);
   const double seconds = 0.1 + 2 * Share(random);
@@ -82,7 +82,7 @@ void Pause(Random& random, Attempt* attempt) {
   });
 }
 
-void Stop(Random& random, Attempt* attempt) {
+void Stop(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   SendSignal(SIGSTOP, SomeRank(random, *attempt), attempt);
   SetDeadlines(3, 6, attempt);
@@ -90,7 +90,7 @@ void Stop(Random& random, Attempt* attempt) {
   attempt->names = {"did not complete within"};
 }
 
-void StopSignal(Random& random, Attempt* attempt) {
+void StopSignal(Random& random, DisturbedJob* attempt) {
   constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
   AtSomeMoment(random, attempt);
   const int signal = kSignals[Below(random, 3)];
@@ -105,7 +105,7 @@ void StopSignal(Random& random, Attempt* attempt) {
   if (target == 1 && signal != SIGUSR1) codes.insert(1);  // mpirun's own end
 }
 
-void OtherFlags(Random& random, Attempt* attempt) {
+void OtherFlags(Random& random, DisturbedJob* attempt) {
   constexpr const char* kFlags[] = {"--set=training.max_steps=3",
                                     "--set=training.seed=77",
                                     "--set=parallel.plan=REPLICATED",
@@ -189,7 +189,7 @@ const Fault& FaultNamed(const std::string& name) {
 
 std::span<const FaultPair> FaultPairs() { return kFaultPairs; }
 
-void Join(const Attempt& other, Attempt* attempt) {
+void Join(const DisturbedJob& other, DisturbedJob* attempt) {
   const auto append = [](const auto& more, auto* all) {
     all->insert(all->end(), more.begin(), more.end());
   };

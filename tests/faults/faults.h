@@ -23,7 +23,7 @@ struct Undisturbed {
 };
 
 // One job of a disturbed run, as it is without a fault; a fault changes it.
-struct Attempt {
+struct DisturbedJob {
   std::string run;   // the output directory
   std::string data;  // the prepared data set
   std::string work;  // for a fault's own files
@@ -71,7 +71,7 @@ struct Fault {
   const char* name;
   const char* what;
   unsigned needs;
-  void (*plan)(Random& random, Attempt* attempt);
+  void (*plan)(Random& random, DisturbedJob* attempt);
 };
 std::span<const Fault> Faults();
 const Fault& FaultNamed(const std::string& name);
@@ -84,7 +84,7 @@ struct FaultPair {
 std::span<const FaultPair> FaultPairs();
 // Makes one job of two plans for it, which began alike. What strikes, what is allowed and what is
 // to be done afterwards stays with each.
-void Join(const Attempt& other, Attempt* attempt);
+void Join(const DisturbedJob& other, DisturbedJob* attempt);
 
 // The small disk is a tmpfs.
 inline constexpr int64_t kSmallDiskBytes = 64 << 20;

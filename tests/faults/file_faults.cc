@@ -53,7 +53,7 @@ std::string DamageFile(Random& random, const fs::path& file, const fs::path& oth
 }
 
 // A copy of the data set, for the job alone.
-fs::path CopyData(Attempt* attempt) {
+fs::path CopyData(DisturbedJob* attempt) {
   const fs::path copy = fs::path(attempt->work) / "data";
   fs::remove_all(copy);
   fs::copy(attempt->data, copy, fs::copy_options::recursive);
@@ -65,7 +65,7 @@ fs::path CopyData(Attempt* attempt) {
 
 // A fault of faulty_system.cc at the boundary that is the run's by its index: so that runs one
 // after the other have boundaries one after the other.
-void AtBoundary(const char* fault, Attempt* attempt) {
+void AtBoundary(const char* fault, DisturbedJob* attempt) {
   int64_t all = 0;
   for (const int64_t boundaries : attempt->undisturbed.boundaries) all += boundaries;
   int64_t boundary = static_cast<int64_t>(attempt->index) % all;
@@ -87,7 +87,7 @@ void AtBoundary(const char* fault, Attempt* attempt) {
 
 // ---- Files that are damaged before the job begins.
 
-void DamageCheckpoint(Random& random, Attempt* attempt) {
+void DamageCheckpoint(Random& random, DisturbedJob* attempt) {
   const fs::path folder = fs::path(attempt->run) / "checkpoints";
   const std::vector<fs::path> files = FilesIn(folder);
   // The last training state, or the weights of the best evaluation: other states are not read.
@@ -117,7 +117,7 @@ void DamageCheckpoint(Random& random, Attempt* attempt) {
 }
 
 // The record of a run has no hash: what shows is a line that is none, and lines that are missing.
-void DamageMetrics(Random& random, Attempt* attempt) {
+void DamageMetrics(Random& random, DisturbedJob* attempt) {
   const fs::path file = fs::path(attempt->run) / "metrics.jsonl";
   const std::string whole = Contents(file);
   attempt->strikes = !whole.empty();
@@ -147,7 +147,7 @@ void DamageMetrics(Random& random, Attempt* attempt) {
   attempt->codes = {2, 3};
 }
 
-void DamageData(Random& random, Attempt* attempt) {
+void DamageData(Random& random, DisturbedJob* attempt) {
   const std::vector<fs::path> files = FilesIn(CopyData(attempt));
   const fs::path file = files[Below(random, files.size())];
   attempt->what = DamageFile(random, file, files[Below(random, files.size())]);
@@ -157,7 +157,7 @@ void DamageData(Random& random, Attempt* attempt) {
 
 // ---- Files that change while the job runs.
 
-void ChangeData(Random& random, Attempt* attempt) {
+void ChangeData(Random& random, DisturbedJob* attempt) {
   const std::vector<fs::path> files = FilesIn(CopyData(attempt));
   const fs::path file = files[Below(random, files.size())];
   AtSomeMoment(random, attempt);
@@ -177,7 +177,7 @@ void ChangeData(Random& random, Attempt* attempt) {
   };
 }
 
-void MoveFolder(Random& random, Attempt* attempt) {
+void MoveFolder(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   const std::string run = attempt->run;
   attempt->what = "move " + run + " in mid-run";
@@ -201,7 +201,7 @@ void MoveFolder(Random& random, Attempt* attempt) {
 
 // ---- Disks.
 
-void FillDisk(Random& random, Attempt* attempt) {
+void FillDisk(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   const std::string run = attempt->run;
   const fs::path filler = run + "/filler";
@@ -222,7 +222,7 @@ void FillDisk(Random& random, Attempt* attempt) {
   attempt->names = {run};
 }
 
-void FailDisk(Random& random, Attempt* attempt) {
+void FailDisk(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   const std::string run = attempt->run;
   attempt->what = run + "'s disk read-only";
@@ -245,20 +245,20 @@ void FailDisk(Random& random, Attempt* attempt) {
   attempt->names = {run};
 }
 
-void NoSpace(Random&, Attempt* attempt) {
+void NoSpace(Random&, DisturbedJob* attempt) {
   AtBoundary("no_space", attempt);
   attempt->codes_once = {3};
 }
-void IoError(Random&, Attempt* attempt) {
+void IoError(Random&, DisturbedJob* attempt) {
   AtBoundary("io_error", attempt);
   attempt->codes_once = {3};
 }
-void ShortCalls(Random&, Attempt* attempt) { AtBoundary("short", attempt); }
-void SlowDisk(Random&, Attempt* attempt) { AtBoundary("slow", attempt); }
-void TornWrite(Random&, Attempt* attempt) {
+void ShortCalls(Random&, DisturbedJob* attempt) { AtBoundary("short", attempt); }
+void SlowDisk(Random&, DisturbedJob* attempt) { AtBoundary("slow", attempt); }
+void TornWrite(Random&, DisturbedJob* attempt) {
   AtBoundary("torn", attempt);
   attempt->codes_once = {137};
 }
-void Clocks(Random&, Attempt* attempt) { AtBoundary("clock", attempt); }
+void Clocks(Random&, DisturbedJob* attempt) { AtBoundary("clock", attempt); }
 
 }  // namespace elastor

@@ -6,19 +6,19 @@
 namespace elastor {
 
 // Faults of files and disks.
-void DamageCheckpoint(Random& random, Attempt* attempt);
-void DamageMetrics(Random& random, Attempt* attempt);
-void DamageData(Random& random, Attempt* attempt);
-void ChangeData(Random& random, Attempt* attempt);
-void MoveFolder(Random& random, Attempt* attempt);
-void FillDisk(Random& random, Attempt* attempt);
-void FailDisk(Random& random, Attempt* attempt);
-void NoSpace(Random& random, Attempt* attempt);
-void IoError(Random& random, Attempt* attempt);
-void ShortCalls(Random& random, Attempt* attempt);
-void SlowDisk(Random& random, Attempt* attempt);
-void TornWrite(Random& random, Attempt* attempt);
-void Clocks(Random& random, Attempt* attempt);
+void DamageCheckpoint(Random& random, DisturbedJob* attempt);
+void DamageMetrics(Random& random, DisturbedJob* attempt);
+void DamageData(Random& random, DisturbedJob* attempt);
+void ChangeData(Random& random, DisturbedJob* attempt);
+void MoveFolder(Random& random, DisturbedJob* attempt);
+void FillDisk(Random& random, DisturbedJob* attempt);
+void FailDisk(Random& random, DisturbedJob* attempt);
+void NoSpace(Random& random, DisturbedJob* attempt);
+void IoError(Random& random, DisturbedJob* attempt);
+void ShortCalls(Random& random, DisturbedJob* attempt);
+void SlowDisk(Random& random, DisturbedJob* attempt);
+void TornWrite(Random& random, DisturbedJob* attempt);
+void Clocks(Random& random, DisturbedJob* attempt);
 
 }  // namespace elastor
 

@@ -91,7 +91,7 @@ class Job {
     if (launcher_ == 0) Become(plan);
   }
 
-  JobEnd Run() {
+  ObservedEnd Run() {
     while (Reap()) {
       const double now = SecondsSince(start_);
       WatchFirstStep(now);
@@ -240,7 +240,7 @@ class Job {
   std::vector<Progress> strikes_;
   double next_look_ = 0;
   double last_in_company_ = 0;
-  JobEnd end_;
+  ObservedEnd end_;
 };
 
 }  // namespace
@@ -253,7 +253,7 @@ std::string Contents(const std::string& path) {
 
 void AdoptOrphans() { CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
 
-JobEnd RunJob(const JobPlan& plan) { return Job(plan).Run(); }
+ObservedEnd RunJob(const JobPlan& plan) { return Job(plan).Run(); }
 
 std::string LinesBesideProgress(const std::string& log) {
   std::istringstream lines(log);

@@ -42,7 +42,7 @@ struct JobPlan {
   std::vector<Strike> strikes;
 };
 
-struct JobEnd {
+struct ObservedEnd {
   int code = 0;                // exit code; 128 + n: signal n
   std::string lines;           // of the log, without those of progress
   double seconds = 0;          // from the start until no process is left
@@ -62,7 +62,7 @@ std::string Contents(const std::string& path);
 void AdoptOrphans();
 
 // Runs a job until none of its processes is left. REQUIRES: this process has no other children.
-JobEnd RunJob(const JobPlan& plan);
+ObservedEnd RunJob(const JobPlan& plan);
 
 // The lines of a log that are neither progress nor Open MPI's about peers' memory.
 std::string LinesBesideProgress(const std::string& log);

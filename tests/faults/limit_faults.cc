@@ -28,7 +28,7 @@ int64_t AddressBytes(pid_t process) {
 
 }  // namespace
 
-void LimitMemory(Random& random, Attempt* attempt) {
+void LimitMemory(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   const int rank = SomeRank(random, *attempt);
   const auto room = static_cast<rlim_t>(Share(random) * Share(random) * (16 << 20));
@@ -44,7 +44,7 @@ void LimitMemory(Random& random, Attempt* attempt) {
   attempt->codes_once = {1, 3, 127};
 }
 
-void LimitFiles(Random& random, Attempt* attempt) {
+void LimitFiles(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   const int rank = SomeRank(random, *attempt);
   const size_t room = Below(random, 4);
@@ -66,7 +66,7 @@ void LimitFiles(Random& random, Attempt* attempt) {
 
 // The ranks and mpirun, but not their supervisor, are in a control group, whose memory another
 // process in it takes, until the kernel has killed one of them; then they get it back.
-void EndMemory(Random& random, Attempt* attempt) {
+void EndMemory(Random& random, DisturbedJob* attempt) {
   constexpr int64_t kTaken = 128 << 20;
   AtSomeMoment(random, attempt);
   const auto group = std::make_shared<const MemoryGroup>();

@@ -6,9 +6,9 @@
 namespace elastor {
 
 // Faults by what the system grants: memory and descriptors of a rank, memory of a job.
-void LimitMemory(Random& random, Attempt* attempt);
-void LimitFiles(Random& random, Attempt* attempt);
-void EndMemory(Random& random, Attempt* attempt);
+void LimitMemory(Random& random, DisturbedJob* attempt);
+void LimitFiles(Random& random, DisturbedJob* attempt);
+void EndMemory(Random& random, DisturbedJob* attempt);
 
 }  // namespace elastor
 

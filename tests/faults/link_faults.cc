@@ -11,13 +11,13 @@
 namespace elastor {
 namespace {
 
-bool Hosts(const Attempt& attempt, const std::string& command) {
+bool Hosts(const DisturbedJob& attempt, const std::string& command) {
   return std::system(("tests/faults/virtual_hosts.sh " + attempt.work + " " + command).c_str()) ==
          0;
 }
 
 // up: how they are made.
-void OnTwoHosts(Attempt* attempt, const std::string& up = "up") {
+void OnTwoHosts(DisturbedJob* attempt, const std::string& up = "up") {
   CHECK(Hosts(*attempt, up)) << "no network namespaces";
   const std::string first = std::to_string((attempt->ranks + 1) / 2);
   const std::string second = std::to_string(attempt->ranks / 2);
@@ -41,7 +41,7 @@ void OnTwoHosts(Attempt* attempt, const std::string& up = "up") {
 // Does this to the hosts once rank 0 runs the trainer, and undoes it so many seconds later, whoever
 // is left then: mpirun gives up a host of which it hears nothing for some 4 s.
 void ForSomeTime(const std::string& what, double seconds, const std::string& undo,
-                 Attempt* attempt) {
+                 DisturbedJob* attempt) {
   attempt->strike.act = [=, attempt = *attempt, done = false](
                             const Processes& processes,
                             bool* struck) mutable -> std::optional<double> {
@@ -54,7 +54,7 @@ void ForSomeTime(const std::string& what, double seconds, const std::string& und
 
 }  // namespace
 
-void CutLink(Random& random, Attempt* attempt) {
+void CutLink(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   OnTwoHosts(attempt);
   attempt->what = "cut the link between two hosts";
@@ -69,7 +69,7 @@ void CutLink(Random& random, Attempt* attempt) {
   attempt->codes_once = {3, 205, 1};
 }
 
-void BreakLink(Random& random, Attempt* attempt) {
+void BreakLink(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   OnTwoHosts(attempt);
   const double seconds = 0.2 + 2 * Share(random);
@@ -80,7 +80,7 @@ void BreakLink(Random& random, Attempt* attempt) {
   attempt->names = {"Start (setup"};
 }
 
-void SlowLink(Random& random, Attempt* attempt) {
+void SlowLink(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   OnTwoHosts(attempt);
   const std::string megabits = std::to_string(5 + Below(random, 50));
@@ -89,7 +89,7 @@ void SlowLink(Random& random, Attempt* attempt) {
   ForSomeTime("throttle " + megabits, seconds, "free", attempt);
 }
 
-void DelayedLink(Random& random, Attempt* attempt) {
+void DelayedLink(Random& random, DisturbedJob* attempt) {
   AtSomeMoment(random, attempt);
   const size_t least = 1 + Below(random, 50);
   const std::string delays =

@@ -7,10 +7,10 @@ namespace elastor {
 
 // Faults of the link between two hosts, network namespaces (virtual_hosts.sh): half of the ranks
 // are on the second one.
-void CutLink(Random& random, Attempt* attempt);
-void BreakLink(Random& random, Attempt* attempt);
-void SlowLink(Random& random, Attempt* attempt);
-void DelayedLink(Random& random, Attempt* attempt);
+void CutLink(Random& random, DisturbedJob* attempt);
+void BreakLink(Random& random, DisturbedJob* attempt);
+void SlowLink(Random& random, DisturbedJob* attempt);
+void DelayedLink(Random& random, DisturbedJob* attempt);
 
 }  // namespace elastor
 

@@ -4,7 +4,7 @@
 
 namespace elastor {
 
-void AtSomeMoment(Random& random, Attempt* attempt) {
+void AtSomeMoment(Random& random, DisturbedJob* attempt) {
   if (Below(random, 2) == 0) {
     attempt->strike.after_seconds = Share(random) * attempt->undisturbed.seconds;
   } else {
@@ -13,21 +13,21 @@ void AtSomeMoment(Random& random, Attempt* attempt) {
   }
 }
 
-void AtOnce(Attempt* attempt) {
+void AtOnce(DisturbedJob* attempt) {
   attempt->strike.act = [](const Processes&, bool* struck) -> std::optional<double> {
     *struck = true;
     return std::nullopt;
   };
 }
 
-void SetDeadlines(int seconds, int start_seconds, Attempt* attempt) {
+void SetDeadlines(int seconds, int start_seconds, DisturbedJob* attempt) {
   for (const std::string& setting : {"deadline_seconds=" + std::to_string(seconds),
                                      "start_seconds=" + std::to_string(start_seconds)}) {
     attempt->arguments.push_back("--set=parallel." + setting);
   }
 }
 
-int SomeRank(Random& random, const Attempt& attempt) {
+int SomeRank(Random& random, const DisturbedJob& attempt) {
   return static_cast<int>(Below(random, attempt.ranks));
 }
 

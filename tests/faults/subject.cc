@@ -90,7 +90,7 @@ Subject::Subject(const std::string& name, const std::string& experiment, const s
                  "--set=checkpoint.every_steps=" + std::to_string(every_steps),
                  "--set=parallel.deadline_seconds=60", "--set=parallel.start_seconds=30"} {}
 
-std::vector<std::string> Subject::TrainerCommand(const Attempt& attempt, bool resumes) const {
+std::vector<std::string> Subject::TrainerCommand(const DisturbedJob& attempt, bool resumes) const {
   std::vector<std::string> words = {programs_.trainer};
   Append(arguments_, &words);
   Append({"--set=data.path=" + data_, "--output_dir=" + attempt.run}, &words);
@@ -99,7 +99,7 @@ std::vector<std::string> Subject::TrainerCommand(const Attempt& attempt, bool re
   return words;
 }
 
-std::map<std::string, std::string> Subject::Environment(const Attempt& attempt) const {
+std::map<std::string, std::string> Subject::Environment(const DisturbedJob& attempt) const {
   std::map<std::string, std::string> environment = attempt.environment;
   if (environment.contains("ELASTOR_FAULT")) {
     environment["LD_PRELOAD"] = programs_.layer;
@@ -108,7 +108,7 @@ std::map<std::string, std::string> Subject::Environment(const Attempt& attempt) 
   return environment;
 }
 
-JobPlan Subject::PlanJob(const Attempt& attempt, bool resumes) const {
+JobPlan Subject::PlanJob(const DisturbedJob& attempt, bool resumes) const {
   const std::vector<std::string> trainer = TrainerCommand(attempt, resumes);
   JobPlan plan = {.command = trainer,
                   .environment = Environment(attempt),
@@ -163,7 +163,7 @@ std::vector<std::string> Subject::SupervisedArguments() const {
 const Undisturbed& Subject::On(int ranks, bool supervised) {
   Undisturbed& found = undisturbed_[{ranks, supervised}];
   if (!found.boundaries.empty()) return found;
-  Attempt attempt;
+  DisturbedJob attempt;
   attempt.supervised = supervised;
   if (supervised) attempt.arguments = SupervisedArguments();
   attempt.run = work_ + "/undisturbed";
@@ -174,7 +174,7 @@ const Undisturbed& Subject::On(int ranks, bool supervised) {
   attempt.environment["ELASTOR_FAULT_MARK"] = counts;
   JobPlan plan = PlanJob(attempt, /*resumes=*/false);
   plan.hang_seconds *= 10;
-  const JobEnd end = RunJob(plan);
+  const ObservedEnd end = RunJob(plan);
   CHECK_EQ(end.code, 0) << name_ << " on " << ranks << " ranks: " << end.lines;
   const Record record = RecordOf(attempt.run);
   CHECK(!record.digest.empty()) << attempt.run << ": no digest in its summary";

@@ -33,7 +33,7 @@ class Subject {
     std::string layer;  // the library of faulty_system.cc
   };
   // every_steps: between checkpoints. work: for the undisturbed runs; of a disturbed one see
-  // Attempt.
+  // DisturbedJob.
   Subject(const std::string& name, const std::string& experiment, const std::string& data,
           int every_steps, const std::string& work, const Programs& programs, double hang_seconds);
 
@@ -43,7 +43,7 @@ class Subject {
 
   // What the jobs of a supervised run are told besides: deltas.
   std::vector<std::string> SupervisedArguments() const;
-  JobPlan PlanJob(const Attempt& attempt, bool resumes) const;
+  JobPlan PlanJob(const DisturbedJob& attempt, bool resumes) const;
 
   // Measured by a run of its own, the first time.
   const Undisturbed& On(int ranks, bool supervised);
@@ -51,8 +51,8 @@ class Subject {
   const Record& record() const { return record_; }
 
  private:
-  std::vector<std::string> TrainerCommand(const Attempt& attempt, bool resumes) const;
-  std::map<std::string, std::string> Environment(const Attempt& attempt) const;
+  std::vector<std::string> TrainerCommand(const DisturbedJob& attempt, bool resumes) const;
+  std::map<std::string, std::string> Environment(const DisturbedJob& attempt) const;
 
   const std::string name_;
   const std::string data_;

@@ -240,7 +240,7 @@ bool FuzzPoints(std::string_view bytes) {
   const std::string path = FileOf("points.csv", bytes);
   bool read = false;
   for (const Metric metric : {Metric::kLogloss, Metric::kAuc, Metric::kNormalizedEntropy}) {
-    const StatusOr<std::vector<Run>> runs = ReadPoints(path, metric);
+    const StatusOr<std::vector<RunFacts>> runs = ReadPoints(path, metric);
     read |= runs.ok() || CheckOneLine(runs.status());
     if (!runs.ok()) continue;
     const std::string names[] = {"samples"};

@@ -17,7 +17,10 @@ program() {
   chmod +x "path/$1"
 }
 program git <<'FAKE'
-[[ $* != *" ls-files "* ]] || printf 'a.cc\0'
+case $* in
+  *" ls-files "*" *.h") printf 'a.h\0b.h\0' ;;
+  *" ls-files "*) printf 'a.cc\0' ;;
+esac
 [[ $* != *" grep "*"$RULE"* || $FAULT != sources ]] || echo "$PLACE"
 FAKE
 program clang-format-14 <<<'[[ $FAULT != format ]] || { echo "a.cc:1: not formatted"; exit 1; }'
@@ -53,6 +56,10 @@ case $1 in
     ;;
 esac
 FAKE
+# header NAME TYPE
+header() { printf 'namespace elastor {\nstruct %s {\n};\n}  // namespace elastor\n' "$2" >"checkout/$1"; }
+header a.h Run
+header b.h Job
 touch cuda/bin/nvcc
 chmod +x cuda/bin/nvcc
 
@@ -90,6 +97,9 @@ RULE=nlohmann PLACE='core/base/json.cc:9:#include "nlohmann/json.hpp"'
 expect sources 0 "$(good sources)" '5 passed, 0 failed, 1 skipped'
 RULE='timeout (' PLACE='tests/a.sh:5:time'"out 60"
 expect sources 1 "$PLACE: a limit; expected \$hang_seconds" "$(bad sources)" '4 passed, 1 failed, 1 skipped'
+header b.h Run
+expect '' 1 'b.h:2: elastor::Run is a type of a.h too; expected another name' "$(bad sources)" '4 passed, 1 failed, 1 skipped'
+header b.h Job
 expect tests 1 "$(good format)" 'tests T s   1 passed, 1 failed, 0 skipped' "$cuda_good" \
   '5 passed, 1 failed, 1 skipped'
 expect 'tests build' 1 '//a:program did not build' 'tests T s   1 passed, 1 failed, 0 skipped' "$cuda_good" \

@@ -47,7 +47,7 @@ Status PlotRuns(const std::vector<std::string>& folders, const std::string& outp
   const std::string directory = output_dir.empty() ? folders[0] + "/report" : output_dir;
   ELASTOR_ASSIGN_OR_RETURN(ClaimedFolder claimed, ClaimedFolder::Claim(directory));
   ELASTOR_RETURN_IF_ERROR(CheckOutput(directory, claimed));
-  const RunFigures figures = MakeFigures(runs);
+  const RunPictures figures = MakeFigures(runs);
   std::vector<FigureGroup> groups = {figures.quality, figures.course};
   groups.insert(groups.end(), figures.ranks.begin(), figures.ranks.end());
   // The page first: a directory with pictures and without it is somebody's.

@@ -452,7 +452,7 @@ std::vector<FigureGroup> RankFigures(const std::vector<RunHistory>& runs) {
 
 }  // namespace
 
-RunFigures MakeFigures(const std::vector<RunHistory>& runs) {
+RunPictures MakeFigures(const std::vector<RunHistory>& runs) {
   return {QualityFigures(runs), CourseFigures(runs), RankFigures(runs)};
 }
 

@@ -11,12 +11,12 @@ namespace elastor {
 // Pictures of one run, or of several beside each other, for every quantity that they recorded. A
 // curve of many records is drawn as means of neighbouring records with a band from the least to the
 // largest.
-struct RunFigures {
+struct RunPictures {
   FigureGroup quality;  // loss and metrics
   FigureGroup course;   // learning rate, gradient norm, penalty, speed
   std::vector<FigureGroup> ranks;
 };
-RunFigures MakeFigures(const std::vector<RunHistory>& runs);
+RunPictures MakeFigures(const std::vector<RunHistory>& runs);
 
 }  // namespace elastor
 

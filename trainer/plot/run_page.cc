@@ -235,7 +235,7 @@ std::string DataJson(const std::vector<RunHistory>& runs) {
 
 }  // namespace
 
-std::string ToHtml(const std::vector<RunHistory>& runs, const RunFigures& figures) {
+std::string ToHtml(const std::vector<RunHistory>& runs, const RunPictures& figures) {
   const bool one = runs.size() == 1;
   const std::vector<std::string> groups = GroupsOf(runs);
   std::vector<std::string> titles = groups;

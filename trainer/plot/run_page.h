@@ -10,7 +10,7 @@
 namespace elastor {
 
 // Returns report.html for one run, or for several beside each other.
-std::string ToHtml(const std::vector<RunHistory>& runs, const RunFigures& figures);
+std::string ToHtml(const std::vector<RunHistory>& runs, const RunPictures& figures);
 
 }  // namespace elastor
 

@@ -44,21 +44,21 @@ int64_t ChunkBytes(const Schema& schema) {
 
 }  // namespace
 
-Inputs::Inputs(const Schema& schema)
+InputFiles::InputFiles(const Schema& schema)
     : skip_lines_(schema.skip_lines()),
       begin_lines_(schema.skip_lines() + schema.header()),
       chunk_bytes_(ChunkBytes(schema)),
       record_delimiter_(schema.quoted() ? DelimiterOf(schema) : "") {}
 
-StatusOr<std::unique_ptr<TextSource>> Inputs::OpenSource(const std::string& path) const {
+StatusOr<std::unique_ptr<TextSource>> InputFiles::OpenSource(const std::string& path) const {
   ELASTOR_ASSIGN_OR_RETURN(std::unique_ptr<TextSource> source, TextSource::Open(path));
   if (!record_delimiter_.empty()) source->ReadRecords(record_delimiter_, skip_lines_);
   return source;
 }
 
-StatusOr<std::unique_ptr<Inputs>> Inputs::Open(const std::vector<std::string>& paths,
-                                               const Schema& schema) {
-  std::unique_ptr<Inputs> inputs(new Inputs(schema));
+StatusOr<std::unique_ptr<InputFiles>> InputFiles::Open(const std::vector<std::string>& paths,
+                                                       const Schema& schema) {
+  std::unique_ptr<InputFiles> inputs(new InputFiles(schema));
   for (const std::string& path : paths) {
     auto input = std::make_unique<Input>();
     input->path = path;
@@ -77,11 +77,11 @@ StatusOr<std::unique_ptr<Inputs>> Inputs::Open(const std::vector<std::string>& p
   return inputs;
 }
 
-Schema Inputs::SchemaOf(size_t input, const Schema& schema) const {
+Schema InputFiles::SchemaOf(size_t input, const Schema& schema) const {
   return is_table(input) ? SchemaOfTables(schema) : schema;
 }
 
-Status Inputs::OpenText(Input* input) {
+Status InputFiles::OpenText(Input* input) {
   ELASTOR_ASSIGN_OR_RETURN(const std::unique_ptr<TextSource> source, OpenSource(input->path));
   if (begin_lines_ > 0) {
     ELASTOR_RETURN_IF_ERROR(ReadBegin(input->path, source.get(), &input->header));
@@ -94,7 +94,7 @@ Status Inputs::OpenText(Input* input) {
 }
 
 // How many rows a chunk has follows from the footer alone.
-Status Inputs::OpenParts(Input* input, const Schema& schema) {
+Status InputFiles::OpenParts(Input* input, const Schema& schema) {
   constexpr int64_t kMostChunkRows = 1 << 16, kMostRows = int64_t{1} << 46;
   ELASTOR_ASSIGN_OR_RETURN(input->table, OpenTable(input->path));
   ELASTOR_ASSIGN_OR_RETURN(const TableColumns columns,
@@ -131,14 +131,15 @@ Status Inputs::OpenParts(Input* input, const Schema& schema) {
   return OkStatus();
 }
 
-size_t Inputs::EndOfLine(std::string_view text, size_t begin, int64_t line) const {
+size_t InputFiles::EndOfLine(std::string_view text, size_t begin, int64_t line) const {
   if (record_delimiter_.empty() || line < skip_lines_) return text.find('\n', begin) + 1;
   const size_t end = EndOfRecord(text, begin, record_delimiter_);
   return end == text.npos ? 0 : end;
 }
 
 // The lines before the rows of an input, which are to be in its first chunk.
-Status Inputs::ReadBegin(const std::string& path, TextSource* source, std::string* header) const {
+Status InputFiles::ReadBegin(const std::string& path, TextSource* source,
+                             std::string* header) const {
   std::string text, more;
   ELASTOR_RETURN_IF_ERROR(source->Next(kBeginBytes, &text));
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
@@ -163,14 +164,14 @@ Status Inputs::ReadBegin(const std::string& path, TextSource* source, std::strin
   return OkStatus();
 }
 
-void Inputs::Skip(const SpilledChunk& chunk) {
+void InputFiles::Skip(const SpilledChunk& chunk) {
   const Input& input = *inputs_[chunk.input];
   uint32_t part = input.first_part + input.parts - 1;
   while (parts_[part]->first > chunk.number) --part;
   parts_[part]->skipped[chunk.number] = chunk.text_bytes;
 }
 
-void Inputs::SkipRestOf(uint32_t number, uint32_t chunks) {
+void InputFiles::SkipRestOf(uint32_t number, uint32_t chunks) {
   const Input& input = *inputs_[number];
   const std::span parts(parts_.begin() + input.first_part, input.parts);
   size_t skipped = 0;
@@ -182,7 +183,7 @@ void Inputs::SkipRestOf(uint32_t number, uint32_t chunks) {
   }
 }
 
-Status Inputs::ReadText(Part* part, TextChunk* chunk, ParsedChunk* parsed) const {
+Status InputFiles::ReadText(Part* part, TextChunk* chunk, ParsedChunk* parsed) const {
   if (part->source == nullptr) {
     ELASTOR_ASSIGN_OR_RETURN(part->source, OpenSource(inputs_[part->input]->path));
   }
@@ -200,7 +201,7 @@ Status Inputs::ReadText(Part* part, TextChunk* chunk, ParsedChunk* parsed) const
   return OkStatus();
 }
 
-Status Inputs::ReadTable(Part* part, TextChunk* chunk, ParsedChunk* parsed) const {
+Status InputFiles::ReadTable(Part* part, TextChunk* chunk, ParsedChunk* parsed) const {
   const Input& input = *inputs_[part->input];
   const auto next_rows = [&] { return std::min(part->chunk_rows, part->rows - part->rows_taken); };
   for (; part->skipped.contains(part->next); ++part->next) {
@@ -225,7 +226,7 @@ Status Inputs::ReadTable(Part* part, TextChunk* chunk, ParsedChunk* parsed) cons
   return wrong.empty() ? OkStatus() : TableError(input.path, wrong);
 }
 
-Status Inputs::ReadFrom(uint32_t number, TextChunk* chunk, ParsedChunk* parsed, bool* found) {
+Status InputFiles::ReadFrom(uint32_t number, TextChunk* chunk, ParsedChunk* parsed, bool* found) {
   Part& part = *parts_[number];
   Input& input = *inputs_[part.input];
   const bool is_table = input.table != nullptr;
@@ -248,7 +249,7 @@ Status Inputs::ReadFrom(uint32_t number, TextChunk* chunk, ParsedChunk* parsed, 
   return on_end_(part.input, is_table ? input.chunks : part.next);
 }
 
-void Inputs::TakeBegin(TextChunk* chunk, std::string* text) const {
+void InputFiles::TakeBegin(TextChunk* chunk, std::string* text) const {
   if (chunk->number != 0) return;
   if (text->starts_with(kByteOrderMark)) text->erase(0, kByteOrderMark.size());
   size_t end = 0;
@@ -257,7 +258,7 @@ void Inputs::TakeBegin(TextChunk* chunk, std::string* text) const {
   text->erase(0, end);
 }
 
-Status Inputs::Next(TextChunk* chunk, ParsedChunk* parsed, bool* found) {
+Status InputFiles::Next(TextChunk* chunk, ParsedChunk* parsed, bool* found) {
   const uint32_t count = static_cast<uint32_t>(parts_.size()), near = chunk->part;
   *found = false;
   for (bool waiting = false; !*found; waiting = true) {
@@ -283,7 +284,7 @@ Status Inputs::Next(TextChunk* chunk, ParsedChunk* parsed, bool* found) {
   return OkStatus();
 }
 
-Status Inputs::CheckUnchanged() const {
+Status InputFiles::CheckUnchanged() const {
   for (const auto& input : inputs_) {
     int64_t bytes = -1;
     const int64_t modified_ns = ModifiedNs(input->path, &bytes);
@@ -295,11 +296,11 @@ Status Inputs::CheckUnchanged() const {
   return OkStatus();
 }
 
-bool Inputs::ended() const {
+bool InputFiles::ended() const {
   return std::ranges::all_of(parts_, [](const auto& part) { return part->ended.load(); });
 }
 
-double Inputs::share_read() const {
+double InputFiles::share_read() const {
   int64_t consumed = 0, bytes = 0;
   for (const auto& part : parts_) {
     consumed += part->consumed;

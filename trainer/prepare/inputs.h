@@ -34,12 +34,12 @@ struct TextChunk {
 // Hands out the chunks of all inputs to workers. An input is one part, or a part for each group of
 // a table. Each worker keeps to one part as long as no other worker reads it, so that several gzip
 // files are unpacked at once.
-class Inputs {
+class InputFiles {
  public:
   // Opens every input once, so that what cannot be read is known at once. By the schema every input
   // begins with lines that are left out, then with a header.
-  static StatusOr<std::unique_ptr<Inputs>> Open(const std::vector<std::string>& paths,
-                                                const Schema& schema);
+  static StatusOr<std::unique_ptr<InputFiles>> Open(const std::vector<std::string>& paths,
+                                                    const Schema& schema);
 
   const std::string& header(size_t input) const { return inputs_[input]->header; }
   bool is_table(size_t input) const { return inputs_[input]->table != nullptr; }
@@ -97,7 +97,7 @@ class Inputs {
     uint32_t next = 0;
     int64_t text_at = 0;
   };
-  explicit Inputs(const Schema& schema);
+  explicit InputFiles(const Schema& schema);
   StatusOr<std::unique_ptr<TextSource>> OpenSource(const std::string& path) const;
   Status OpenText(Input* input);
   Status OpenParts(Input* input, const Schema& schema);

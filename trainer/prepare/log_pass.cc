@@ -12,7 +12,7 @@ LogPass::LogPass(const PrepareOptions& options, const LogSource& source, const c
       counts_(source.paths.size()) {}
 
 Status LogPass::Run(const Visit& visit, const Finish& finish) {
-  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(source_.paths, options_.schema));
+  ELASTOR_ASSIGN_OR_RETURN(inputs_, InputFiles::Open(source_.paths, options_.schema));
   inputs_->set_on_end([this](uint32_t input, uint32_t chunks) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return ledger_.EndInput(input, chunks);

@@ -64,7 +64,7 @@ class LogPass {
   const LogSource& source_;
   const char* const phase_;
   ThreadPool* const pool_;
-  std::unique_ptr<Inputs> inputs_;
+  std::unique_ptr<InputFiles> inputs_;
   std::atomic<bool> failed_{false};
   std::atomic<int64_t> rows_{0};
   std::atomic<int64_t> text_read_{0};

@@ -75,7 +75,7 @@ class TextRun {
 
  private:
   Status CheckRows(const TextPassResult& text) const;
-  StatusOr<EncodingState> MakeEncoding(const TextPassResult& text, const RowPlaces& places);
+  StatusOr<EncodingState> MakeEncoding(const TextPassResult& text, const SplitPlaces& places);
   StatusOr<EncodingState> TakeUpEncoding() const;
   Status CheckScaled(const Measures& measures, const std::vector<NumericScale>& scales) const;
   std::string Work(const char* name) const { return writer_->work_path() + "/" + name; }
@@ -125,7 +125,8 @@ Status TextRun::CheckScaled(const Measures& measures,
 }
 
 // Statistics, vocabularies and ids; its last act is to note that they are complete.
-StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text, const RowPlaces& places) {
+StatusOr<EncodingState> TextRun::MakeEncoding(const TextPassResult& text,
+                                              const SplitPlaces& places) {
   std::vector<GivenVocabulary> given;
   EncodingState state = given_;
   if (!options_.vocabulary_from.empty()) {
@@ -204,7 +205,7 @@ Status TextRun::Run() {
   if (plan_.split_by_time) {
     ELASTOR_ASSIGN_OR_RETURN(times, SplitByTime(plan_, *rows_, pool_, &text.chunks));
   }
-  const RowPlaces places(plan_, text.chunks, input_splits_, times);
+  const SplitPlaces places(plan_, text.chunks, input_splits_, times);
   std::error_code error;
   EncodingState state;
   if (fs::exists(Work(kStateFile), error)) {

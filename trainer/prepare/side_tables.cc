@@ -50,7 +50,7 @@ class TableReader {
 
   const Lookup& lookup_;
   const Schema schema_;
-  std::unique_ptr<Inputs> inputs_;
+  std::unique_ptr<InputFiles> inputs_;
   std::unique_ptr<RowParser> parser_;
   size_t key_ = 0;  // among the columns that are read
   TextChunk source_;
@@ -60,7 +60,7 @@ class TableReader {
 
 Status TableReader::Open() {
   const std::string& file = lookup_.file();
-  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open({file}, schema_));
+  ELASTOR_ASSIGN_OR_RETURN(inputs_, InputFiles::Open({file}, schema_));
   ELASTOR_ASSIGN_OR_RETURN(
       parser_, RowParser::Create(inputs_->SchemaOf(0, schema_), inputs_->header(0), file));
   lines_ = 0;

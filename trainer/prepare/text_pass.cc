@@ -229,7 +229,7 @@ class TextPass {
   const std::vector<std::string>& paths_;
   const TextPassFiles files_;
   ThreadPool* const pool_;
-  std::unique_ptr<Inputs> inputs_;
+  std::unique_ptr<InputFiles> inputs_;
   SideTables tables_;
   std::unique_ptr<DrawnNegatives> negatives_;  // null: there are none
   std::unique_ptr<RowHistories> histories_;    // likewise
@@ -249,7 +249,7 @@ class TextPass {
 
 Status TextPass::Open() {
   const Schema& schema = options_.schema;
-  ELASTOR_ASSIGN_OR_RETURN(inputs_, Inputs::Open(paths_, schema));
+  ELASTOR_ASSIGN_OR_RETURN(inputs_, InputFiles::Open(paths_, schema));
   ELASTOR_ASSIGN_OR_RETURN(tables_, ReadSideTables(schema, options_.memory_bytes / 2));
   memory_bytes_ = options_.memory_bytes;
   for (const SideTable& table : tables_) memory_bytes_ -= table.bytes();

@@ -22,7 +22,7 @@ constexpr int64_t kBatchBlocksPerThread = 4;
 class BlockPass {
  public:
   BlockPass(const PrepareOptions& options, const PreparePlan& plan, const TextPassResult& text,
-            const RowPlaces& places, const Encoding& encoding, const WorkFile& rows,
+            const SplitPlaces& places, const Encoding& encoding, const WorkFile& rows,
             const WorkFile& ids, ThreadPool* pool, DatasetWriter* writer)
       : options_(options),
         plan_(plan),
@@ -64,7 +64,7 @@ class BlockPass {
   const PrepareOptions& options_;
   const PreparePlan& plan_;
   const TextPassResult& text_;
-  const RowPlaces& places_;
+  const SplitPlaces& places_;
   const Encoding& encoding_;
   const WorkFile& rows_;
   const WorkFile& ids_;
@@ -366,7 +366,7 @@ Status BlockPass::Run() {
 }  // namespace
 
 Status WriteBlocks(const PrepareOptions& options, const PreparePlan& plan,
-                   const TextPassResult& text, const RowPlaces& places, const Encoding& encoding,
+                   const TextPassResult& text, const SplitPlaces& places, const Encoding& encoding,
                    const WorkFile& rows, const WorkFile& ids, ThreadPool* pool,
                    DatasetWriter* writer) {
   return BlockPass(options, plan, text, places, encoding, rows, ids, pool, writer).Run();

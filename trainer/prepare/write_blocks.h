@@ -24,7 +24,7 @@ struct Encoding {
 
 // Writes the blocks of all splits that the writer does not have yet. `ids` is mapped.
 Status WriteBlocks(const PrepareOptions& options, const PreparePlan& plan,
-                   const TextPassResult& text, const RowPlaces& places, const Encoding& encoding,
+                   const TextPassResult& text, const SplitPlaces& places, const Encoding& encoding,
                    const WorkFile& rows, const WorkFile& ids, ThreadPool* pool,
                    DatasetWriter* writer);
 

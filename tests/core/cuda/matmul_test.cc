@@ -14,13 +14,13 @@ namespace elastor::cuda {
 namespace {
 
 template <typename In, typename Out>
-void ExpectRight(Precision precision, const Shape& shape) {
+void ExpectRight(Precision precision, const MatmulShape& shape) {
   const HostProduct<In, Out> host(shape);
   ExpectProduct(precision, host, RunOnDevice(precision, host));
 }
 
 // In every precision and type.
-void ExpectRight(const Shape& shape) {
+void ExpectRight(const MatmulShape& shape) {
   ExpectRight<float, float>(Precision::kFloat32, shape);
   ExpectRight<float, float>(Precision::kTf32, shape);
   ExpectRight<BFloat16, float>(Precision::kBFloat16, shape);
@@ -32,7 +32,7 @@ TEST(MatmulTest, AllTranspositionsAndStrides) {
     for (const bool b_transposed : {false, true}) {
       for (const int64_t padding : {0, 3, 16}) {
         SCOPED_TRACE(testing::Message() << a_transposed << b_transposed << " " << padding);
-        Shape shape{.m = 37, .n = 29, .k = 53};
+        MatmulShape shape{.m = 37, .n = 29, .k = 53};
         shape.a_transposed = a_transposed;
         shape.b_transposed = b_transposed;
         shape.padding = padding;
@@ -58,7 +58,7 @@ TEST(MatmulTest, BothLevelsOfBatches) {
   for (const int64_t outer : {1, 2, 5}) {
     for (const int64_t batch : {1, 3, 4}) {
       SCOPED_TRACE(testing::Message() << outer << " x " << batch);
-      Shape shape{.m = 16, .n = 24, .k = 32, .batch = batch, .outer = outer};
+      MatmulShape shape{.m = 16, .n = 24, .k = 32, .batch = batch, .outer = outer};
       ExpectRight(shape);
       shape.outer_gap = 40;
       ExpectRight(shape);
@@ -75,7 +75,7 @@ TEST(MatmulTest, BothLevelsOfBatches) {
 TEST(MatmulTest, SharedOperands) {
   for (const bool a_shared : {false, true}) {
     for (const bool outer_innermost : {false, true}) {
-      Shape shape{.m = 16, .n = 24, .k = 32, .batch = 3, .outer = 2};
+      MatmulShape shape{.m = 16, .n = 24, .k = 32, .batch = 3, .outer = 2};
       shape.a_shared = a_shared;
       shape.b_shared = !a_shared;
       shape.outer_innermost = outer_innermost;
@@ -85,7 +85,7 @@ TEST(MatmulTest, SharedOperands) {
 }
 
 TEST(MatmulTest, MoreProblemsThanAGridHolds) {
-  Shape shape{.m = 2, .n = 4, .k = 8, .batch = 35000, .outer = 2};
+  MatmulShape shape{.m = 2, .n = 4, .k = 8, .batch = 35000, .outer = 2};
   ExpectRight<float, float>(Precision::kFloat32, shape);
   shape.outer_gap = 8;
   ExpectRight<BFloat16, BFloat16>(Precision::kBFloat16, shape);
@@ -94,7 +94,7 @@ TEST(MatmulTest, MoreProblemsThanAGridHolds) {
 TEST(MatmulTest, BiasReluAndAccumulation) {
   for (const bool accumulate : {false, true}) {
     for (const bool relu : {false, true}) {
-      Shape shape{.m = 48, .n = 40, .k = 24};
+      MatmulShape shape{.m = 48, .n = 40, .k = 24};
       shape.bias = true;
       shape.relu = relu;
       shape.accumulate = accumulate;
@@ -170,7 +170,7 @@ std::vector<uint32_t> BitsOf(const std::vector<T>& values) {
 
 // C's rows computed in shares have the bits of all at once.
 template <typename In, typename Out>
-void ExpectRowsOfShares(Precision precision, Shape shape) {
+void ExpectRowsOfShares(Precision precision, MatmulShape shape) {
   shape.canonical_m = shape.m;
   const HostProduct<In, Out> host(shape);
   const std::vector<Out> whole = RunOnDevice(precision, host);
@@ -198,9 +198,10 @@ void ExpectRowsOfShares(Precision precision, Shape shape) {
 TEST(MatmulTest, BitsOfARowDoNotDependOnTheRowsOfTheCall) {
   // The third has a k for which algorithms like to split sums; the last ones are a model's head and
   // a vector so long that algorithms for vectors choose by it.
-  for (Shape shape : {Shape{.m = 4096, .n = 64, .k = 104}, Shape{.m = 4096, .n = 39, .k = 26},
-                      Shape{.m = 4096, .n = 16, .k = 1024}, Shape{.m = 4096, .n = 1, .k = 390},
-                      Shape{.m = 16384, .n = 1, .k = 192}}) {
+  for (MatmulShape shape :
+       {MatmulShape{.m = 4096, .n = 64, .k = 104}, MatmulShape{.m = 4096, .n = 39, .k = 26},
+        MatmulShape{.m = 4096, .n = 16, .k = 1024}, MatmulShape{.m = 4096, .n = 1, .k = 390},
+        MatmulShape{.m = 16384, .n = 1, .k = 192}}) {
     ExpectRowsOfShares<float, float>(Precision::kFloat32, shape);
     ExpectRowsOfShares<float, float>(Precision::kTf32, shape);
     shape.bias = true;
@@ -212,7 +213,7 @@ TEST(MatmulTest, BitsOfARowDoNotDependOnTheRowsOfTheCall) {
 
 // Problems computed in shares have the bits of all at once.
 template <typename In, typename Out>
-void ExpectProblemsOfShares(Precision precision, Shape shape) {
+void ExpectProblemsOfShares(Precision precision, MatmulShape shape) {
   shape.canonical_problems = shape.batch * shape.outer;
   const HostProduct<In, Out> host(shape);
   const std::vector<Out> whole = RunOnDevice(precision, host);
@@ -238,9 +239,9 @@ void ExpectProblemsOfShares(Precision precision, Shape shape) {
 
 // As weight gradients of 16 leaves of 256 rows are; the last of a model's head.
 TEST(MatmulTest, BitsOfAProblemDoNotDependOnTheProblemsOfTheCall) {
-  for (Shape shape :
-       {Shape{.m = 104, .n = 40, .k = 256}, Shape{.m = 104, .n = 40, .k = 256, .batch = 3},
-        Shape{.m = 1, .n = 390, .k = 256}}) {
+  for (MatmulShape shape : {MatmulShape{.m = 104, .n = 40, .k = 256},
+                            MatmulShape{.m = 104, .n = 40, .k = 256, .batch = 3},
+                            MatmulShape{.m = 1, .n = 390, .k = 256}}) {
     shape.outer = 16;
     shape.a_transposed = true;
     for (const bool outer_innermost : {false, true}) {
@@ -254,7 +255,7 @@ TEST(MatmulTest, BitsOfAProblemDoNotDependOnTheProblemsOfTheCall) {
 }
 
 TEST(MatmulTest, Twice) {
-  const Shape shape{.m = 512, .n = 128, .k = 2048};
+  const MatmulShape shape{.m = 512, .n = 128, .k = 2048};
   const HostProduct<float, float> host(shape);
   const std::vector<float> first = RunOnDevice(Precision::kTf32, host);
   EXPECT_EQ(first, RunOnDevice(Precision::kTf32, host));

@@ -18,7 +18,7 @@
 
 namespace elastor::cuda {
 
-struct Shape {
+struct MatmulShape {
   int64_t m = 1;
   int64_t n = 1;
   int64_t k = 1;
@@ -52,8 +52,8 @@ struct HostMatrices {
 
 // Random in [-1, 1), between rows and matrices too.
 template <typename T>
-HostMatrices<T> RandomMatrices(const Shape& shape, int64_t rows, int64_t columns, bool transposed,
-                               bool shared, uint32_t seed) {
+HostMatrices<T> RandomMatrices(const MatmulShape& shape, int64_t rows, int64_t columns,
+                               bool transposed, bool shared, uint32_t seed) {
   HostMatrices<T> matrices;
   const int64_t stored_rows = transposed ? columns : rows;
   const int64_t row_stride = (transposed ? rows : columns) + shape.padding;
@@ -75,7 +75,7 @@ HostMatrices<T> RandomMatrices(const Shape& shape, int64_t rows, int64_t columns
 
 template <typename In, typename Out>
 struct HostProduct {
-  explicit HostProduct(const Shape& shape)
+  explicit HostProduct(const MatmulShape& shape)
       : shape(shape),
         a(RandomMatrices<In>(shape, shape.m, shape.k, shape.a_transposed, shape.a_shared, 1)),
         b(RandomMatrices<In>(shape, shape.k, shape.n, shape.b_transposed, shape.b_shared, 2)),
@@ -86,7 +86,7 @@ struct HostProduct {
     for (float& value : bias) value = uniform(generator);
   }
 
-  Shape shape;
+  MatmulShape shape;
   HostMatrices<In> a;
   HostMatrices<In> b;
   HostMatrices<Out> c;  // before
@@ -101,7 +101,7 @@ Matrices<const T> ConstMatrices(const Matrices<T>& layout, const T* data) {
 template <typename In, typename Out>
 Product<In, Out> MakeProduct(const HostProduct<In, Out>& host, const In* a, const In* b,
                              const float* bias, Out* c) {
-  const Shape& shape = host.shape;
+  const MatmulShape& shape = host.shape;
   Product<In, Out> product;
   product.m = shape.m;
   product.n = shape.n;
@@ -159,7 +159,7 @@ double Tolerance(Precision precision, int64_t k, double value, double product, d
 template <typename In, typename Out>
 void ExpectProduct(Precision precision, const HostProduct<In, Out>& host,
                    const std::vector<Out>& result) {
-  const Shape& shape = host.shape;
+  const MatmulShape& shape = host.shape;
   std::vector<Out> rest = result;
   for (int64_t o = 0; o < shape.outer; ++o) {
     for (int64_t b = 0; b < shape.batch; ++b) {

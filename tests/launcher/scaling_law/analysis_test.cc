@@ -41,7 +41,7 @@ std::vector<double> Coverage(const DrawnPlan& plan) {
   for (int draw = 0; draw < FLAGS_draws; ++draw) {
     const Analysis analysis = AnalyseDraw(plan, draw);
     for (size_t i = 0; i < covered.size(); ++i) {
-      const Prediction& prediction = analysis.predictions[i];
+      const LawPrediction& prediction = analysis.predictions[i];
       const double truth = TrueLaw().At(prediction.sizes);
       const bool inside = prediction.interval.low <= truth && truth <= prediction.interval.high;
       covered[i] += inside / static_cast<double>(FLAGS_draws);
@@ -107,7 +107,7 @@ TEST(Analysis, IntervalsOfJointPredictionsCover) {
                 {.delta = {}, .replicates = FLAGS_replicates, .seed = static_cast<uint64_t>(draw)});
     covered.resize(analysis.predictions.size());
     for (size_t i = 0; i < covered.size(); ++i) {
-      const Prediction& prediction = analysis.predictions[i];
+      const LawPrediction& prediction = analysis.predictions[i];
       const double truth = law.At(prediction.sizes);
       const bool inside = prediction.interval.low <= truth && truth <= prediction.interval.high;
       covered[i] += inside / static_cast<double>(draws);
@@ -128,7 +128,7 @@ TEST(Analysis, IntervalsAreAsWideAsTheErrors) {
   const DrawnPlan plan = {.range = 31.6, .sizes = 6};
   double width = 0, squares = 0;
   for (int draw = 0; draw < FLAGS_draws; ++draw) {
-    const Prediction largest = AnalyseDraw(plan, draw).predictions[5];
+    const LawPrediction largest = AnalyseDraw(plan, draw).predictions[5];
     width += (largest.interval.high - largest.interval.low) / FLAGS_draws;
     squares += std::pow(largest.value - TrueLaw().At(largest.sizes), 2) / FLAGS_draws;
   }

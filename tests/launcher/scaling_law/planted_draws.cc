@@ -67,7 +67,7 @@ void Measure(const NamedPlan& named) {
                 {.delta = {}, .replicates = FLAGS_replicates, .seed = static_cast<uint64_t>(draw)});
     predictions.resize(analysis.predictions.size());
     for (size_t i = 0; i < predictions.size(); ++i) {
-      const Prediction& prediction = analysis.predictions[i];
+      const LawPrediction& prediction = analysis.predictions[i];
       predictions[i].Add(Holds(prediction.interval, TrueLaw().At(prediction.sizes)));
     }
     const Interval limits = analysis.bootstrap.Of([](const Law& law) { return law.limit; });

@@ -19,8 +19,9 @@ std::array<Range, 3> RangesOfInputs(const std::vector<SpilledChunk>& chunks,
 
 }  // namespace
 
-RowPlaces::RowPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& chunks,
-                     const std::vector<int>& input_splits, const std::optional<TimeSplits>& times)
+SplitPlaces::SplitPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& chunks,
+                         const std::vector<int>& input_splits,
+                         const std::optional<TimeSplits>& times)
     : by_row_((plan.stores_splits && input_splits.empty()) || times), times_(times) {
   int64_t rows = 0;
   for (const SpilledChunk& chunk : chunks) rows += chunk.rows;
@@ -41,13 +42,13 @@ RowPlaces::RowPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& c
   }
 }
 
-int64_t RowPlaces::ChunkOfRow(int split, int64_t row) const {
+int64_t SplitPlaces::ChunkOfRow(int split, int64_t row) const {
   const std::vector<int64_t>& firsts = firsts_[split];
   return std::upper_bound(firsts.begin(), firsts.end(), row) - firsts.begin() - 1;
 }
 
-void RowPlaces::Select(const UnpackedChunk& unpacked, int split, int64_t chunk, const Range& rows,
-                       std::vector<uint32_t>* places) const {
+void SplitPlaces::Select(const UnpackedChunk& unpacked, int split, int64_t chunk, const Range& rows,
+                         std::vector<uint32_t>* places) const {
   places->clear();
   if (!by_row_) {
     for (int64_t row = rows.begin; row < rows.end; ++row) {

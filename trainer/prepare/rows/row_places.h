@@ -14,13 +14,13 @@
 namespace elastor {
 
 // Which rows of which chunk make each split, in order.
-class RowPlaces {
+class SplitPlaces {
  public:
   // `input_splits`: the Split of every input, or empty when schema.split decides; `times`: where
   // its splits by time begin, which the chunks' split_rows have counted. `chunks` must outlive
   // this.
-  RowPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& chunks,
-            const std::vector<int>& input_splits, const std::optional<TimeSplits>& times);
+  SplitPlaces(const PreparePlan& plan, const std::vector<SpilledChunk>& chunks,
+              const std::vector<int>& input_splits, const std::optional<TimeSplits>& times);
 
   int64_t rows(int split) const { return firsts_[split].back(); }
   // Rows of the split before chunk `chunk`.

@@ -26,7 +26,8 @@ constexpr double kLeastVarianceShare = 1e-6;
 class Measurer {
  public:
   Measurer(const PrepareOptions& options, const PreparePlan& plan, const TextPassResult& text,
-           const RowPlaces& places, const WorkFile& rows, const WorkFile& values, WorkFile* counts)
+           const SplitPlaces& places, const WorkFile& rows, const WorkFile& values,
+           WorkFile* counts)
       : options_(options),
         plan_(plan),
         text_(text),
@@ -72,7 +73,7 @@ class Measurer {
   const PrepareOptions& options_;
   const PreparePlan& plan_;
   const TextPassResult& text_;
-  const RowPlaces& places_;
+  const SplitPlaces& places_;
   const WorkFile& rows_;
   const WorkFile& values_;
   WorkFile* const counts_;
@@ -379,7 +380,7 @@ NumericTally NumericTally::Recentred() const {
 }
 
 StatusOr<Measures> MeasureRows(const PrepareOptions& options, const PreparePlan& plan,
-                               const TextPassResult& text, const RowPlaces& places,
+                               const TextPassResult& text, const SplitPlaces& places,
                                const WorkFile& rows, const WorkFile& values, ThreadPool* pool,
                                WorkFile* counts) {
   return Measurer(options, plan, text, places, rows, values, counts).Run(pool);

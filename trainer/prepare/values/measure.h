@@ -87,7 +87,7 @@ struct Measures {
 // is enough for ordinary numbers; NumericTally::Settled says which fields take another. `values` is
 // mapped.
 StatusOr<Measures> MeasureRows(const PrepareOptions& options, const PreparePlan& plan,
-                               const TextPassResult& text, const RowPlaces& places,
+                               const TextPassResult& text, const SplitPlaces& places,
                                const WorkFile& rows, const WorkFile& values, ThreadPool* pool,
                                WorkFile* counts);
 
