@@ -13,8 +13,6 @@ namespace elastor {
 namespace {
 
 constexpr int64_t kPage = 4096;
-// From this size on it pays to ask the system to take memory back.
-constexpr int64_t kLarge = int64_t{64} << 10;
 
 }  // namespace
 
@@ -41,7 +39,7 @@ void* BlockArena::Take(int64_t bytes) {
 }
 
 void BlockArena::Return(void* block, int64_t bytes) {
-  if (bytes < kLarge || madvise(block, bytes, MADV_DONTNEED) != 0) std::memset(block, 0, bytes);
+  if (bytes < kPage || madvise(block, bytes, MADV_DONTNEED) != 0) std::memset(block, 0, bytes);
   const std::lock_guard lock(mutex_);
   FreeOf(bytes).push_back(static_cast<char*>(block));
 }

@@ -13,7 +13,8 @@ namespace elastor {
 
 // Blocks of memory that many small tables grow in, side by side in pages of 2 MiB. A block has a
 // power of two of bytes, kLeast or more, begins at a cache line, and reads as zeros when it is
-// taken. Memory that is given back goes to the system, but for that of small blocks. Thread-safe.
+// taken. Memory that is given back goes to the system, but for that of blocks below a page.
+// Thread-safe.
 class BlockArena {
  public:
   static constexpr int64_t kLeast = 128;

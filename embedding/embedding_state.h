@@ -86,7 +86,8 @@ class EmbeddingState {
   // These calls serve checkpoints, which go by partition (shard_plan.h). Owns returns whether this
   // rank stores a partition. The next call counts the initialised rows whose primary replica this
   // rank has, by partition. The last one visits them in blocks, keys ascending, with weights and
-  // slots one after another; it is thread-safe and excludes steps, lookups and SetRow.
+  // slots one after another; it is thread-safe for different partitions, and excludes steps,
+  // lookups and SetRow.
   virtual bool Owns(int table, int64_t partition) const = 0;
   virtual std::vector<int64_t> CountRows(int table) const = 0;
   virtual void ForEachRowOf(

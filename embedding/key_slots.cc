@@ -12,10 +12,17 @@ namespace elastor {
 namespace {
 
 constexpr int kHashBits = 32;
-// Entries take 128/3 bytes a key, and what they outgrew once less; each size that a partition had
-// may waste a page.
-constexpr int64_t kIndexBytes = KeySlots::kAddressBytes - static_cast<int64_t>(sizeof(int64_t));
-constexpr int64_t kPartitionBytes = int64_t{64} << 10;
+// Entries take 128/3 bytes a key, and what they outgrew once less. A partition takes the least
+// block at once, and each of its sizes may waste a page in front of it, but no more than itself. So
+// a key that is alone takes two of the least.
+constexpr int64_t kKeyBytes = sizeof(int64_t);
+constexpr int64_t kIndexBytes = 88;
+constexpr int64_t kPartitionBytes = BlockArena::kLeast + (int64_t{64} << 10);
+constexpr int64_t kLoneBytes = 2 * BlockArena::kLeast;
+
+int64_t ArenaBytes(int64_t slots, int64_t partitions) {
+  return std::min(slots * kIndexBytes + partitions * kPartitionBytes, slots * kLoneBytes);
+}
 
 }  // namespace
 
@@ -25,11 +32,15 @@ KeySlots::KeySlots(StoredPartitions partitions, int64_t slots, std::string what,
       slots_(std::min<int64_t>(slots, kNone)),
       what_(std::move(what)),
       run_(run),
-      keys_(slots_ * static_cast<int64_t>(sizeof(int64_t)), what_, ZeroPages::Use::kGrowing),
-      arena_(slots_ * kIndexBytes +
-                 static_cast<int64_t>(partitions_.partitions().size()) * kPartitionBytes,
-             what_) {
+      keys_(slots_ * kKeyBytes, what_, ZeroPages::Use::kGrowing),
+      arena_(ArenaBytes(slots_, std::ssize(partitions_.partitions())), what_) {
   Clear();
+}
+
+int64_t KeySlots::MostSlots(int64_t bytes, int64_t row_bytes) {
+  const int64_t slot = row_bytes + kKeyBytes;
+  return std::max((bytes - kPartitions * kPartitionBytes) / (slot + kIndexBytes),
+                  bytes / (slot + kLoneBytes));
 }
 
 void KeySlots::Clear() {

@@ -32,8 +32,8 @@ namespace elastor {
 class KeySlots {
  public:
   static constexpr uint32_t kNone = 0xffffffff;
-  // Address space that one slot takes, at most.
-  static constexpr int64_t kAddressBytes = 96;
+  // Returns how many slots take `bytes` of address space at most, with row_bytes each besides.
+  static int64_t MostSlots(int64_t bytes, int64_t row_bytes);
 
   // slots: the most slots that there may be; the process ends with the line of a lack of memory,
   // naming `what`, when a key needs one more. run: slots side by side that a partition takes at

@@ -61,7 +61,8 @@ class OwnedTables final : public TouchedRows<T> {
 
   // Sets rows[j] to the row of owned key j and creates the rows that do not exist yet.
   void FindOrCreate(const IdRoute& route, T** rows);
-  // Does the same, but makes missing rows in *forgotten and leaves the tables unchanged.
+  // Does the same, but makes missing rows in *forgotten and changes no row's values at the last
+  // step.
   void FindOrForget(const IdRoute& route, T** rows, GrowBuffer<T>* forgotten) const;
   // Does the same for the owned keys that are marked, by the calling thread alone; other rows[j]
   // are not set. Takes the marks of keys that have no row and may get none (admission).
@@ -199,7 +200,7 @@ class OwnedTables final : public TouchedRows<T> {
   // from the ids alone.
   void MarkSharedUnpublished(int64_t table, std::span<const int64_t> keys);
   void CreateAllRows(int64_t table);
-  // If rows wait: brings these to the last step.
+  // If rows wait: brings these to the last step. Thread-safe for different rows.
   void CatchUp(int64_t table, std::span<T* const> rows) const {
     if (waiting_) waiting_->CatchUp(table, rows);
   }

@@ -53,9 +53,8 @@ int64_t MostRows(int64_t row_bytes, int64_t file_bytes, const RowTier* tier) {
   if (tier == nullptr) row_bytes += file_bytes;
   // Every table takes this address space.
   constexpr int64_t kTables = 64;
-  int64_t rows =
-      std::min(std::min(host.bytes, host.group_bytes) / row_bytes,
-               host.address_space_bytes / kTables / (row_bytes + KeySlots::kAddressBytes));
+  int64_t rows = std::min(std::min(host.bytes, host.group_bytes) / row_bytes,
+                          KeySlots::MostSlots(host.address_space_bytes / kTables, row_bytes));
   if (tier != nullptr) rows = std::min(rows, tier->free_bytes() / file_bytes);
   return std::clamp<int64_t>(rows, 1, KeySlots::kNone - 1);
 }

@@ -322,6 +322,20 @@ TEST(KeySlots, FindsWhatAMapFinds) {
   }
 }
 
+// Keys that are alone in their partitions, or all in one, find the address space that they need.
+TEST(KeySlots, HaveRoomForAllSlots) {
+  const std::vector<int32_t> all = AllPartitions();
+  for (const auto& [stored, count] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {1, 7}, {1, 3000}, {kPartitions, 1}, {kPartitions, 9}, {kPartitions, 60000}}) {
+    KeySlots slots(StoredPartitions({all.begin(), all.begin() + stored}), count, "keys");
+    const KeySpace space = {.keyed = true};
+    for (int64_t key = 0; slots.size() < count; ++key) {
+      if (space.PartitionOf(key) < stored) slots.Insert(key);
+    }
+    EXPECT_EQ(slots.slots_used(), count);
+  }
+}
+
 // A row that left begins anew, its slot does not show what was there, and its key is gone until
 // touched rows are forgotten; one that was born and left in between never shows.
 TEST(RowStore, RemovedRowsOfAKeyedTable) {

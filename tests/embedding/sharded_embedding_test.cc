@@ -21,6 +21,7 @@
 
 #include "collective/communicator.h"
 #include "collective/rank_hosts.h"
+#include "core/base/floating_point.h"
 #include "core/base/leaves.h"
 #include "core/base/log.h"
 #include "core/base/thread_pool.h"
@@ -644,10 +645,20 @@ void RunDenseAdam(const DenseAdamRun& run, const Layout& layout, bool rows_wait,
     const std::lock_guard lock(outcome->mutex);
     outcome->states[step].Merge(digest);
   }
-  const std::lock_guard lock(outcome->mutex);
-  embedding.ForEachRow([&](int table, int64_t key, const float* weights, const float*) {
-    outcome->rows[{table, key}].assign(weights, weights + 3 * Tables()[table].width);
+  // As a checkpoint is written: by a thread of its own, whose floating point is the system's.
+  std::thread writer([&] {
+    FloatingPoint::Set(FloatingPoint::kDefault);
+    const std::lock_guard lock(outcome->mutex);
+    for (int t = 0; t < static_cast<int>(Tables().size()); ++t) {
+      embedding.ForEachRowOf(
+          t, {0, kPartitions}, [&](std::span<const int64_t> keys, const float* const* values) {
+            for (size_t i = 0; i < keys.size(); ++i) {
+              outcome->rows[{t, keys[i]}].assign(values[i], values[i] + 3 * Tables()[t].width);
+            }
+          });
+    }
   });
+  writer.join();
 }
 
 void RunDenseAdam(const DenseAdamRun& run, const Layout& layout, bool rows_wait, const Range& steps,
@@ -668,7 +679,7 @@ SetRows RowsNearZero() {
   for (int64_t key = 0; key < 40; ++key) {
     std::vector<float>& row = rows[{3, key * 211}];
     for (int i = 0; i < 15; ++i) {
-      const float numbers[] = {0, -0.0f, 0x1p-149f, -0x1p-126f, 0x1p-110f, -0x1p-99f, 0x1p-20f, 1};
+      const float numbers[] = {0, -0.0f, 0x1p-149f, -0x1p-126f, 0x1p-110f, -0x1p-80f, 0x1p-20f, 1};
       const float number = numbers[(key + i * i) % 8];
       row.push_back(i < 10 ? number : std::abs(number));
     }

@@ -316,7 +316,8 @@ Status CheckDeltas(const CheckpointConfig& checkpoint, const OptimizerConfig& op
                  "0, as optimizer.sparse: DENSE_ADAM changes every row at every step");
 }
 
-// It is flushed to 0, and 0 / 0 would make NaN of every row that never occurred.
+// It is flushed to 0. A row without a gradient would become NaN by 0 / 0, and one with a tiny
+// gradient infinite, as its square is flushed too.
 Status CheckDenseAdam(const OptimizerConfig& optimizer) {
   constexpr float kLeast = std::numeric_limits<float>::min();
   if (optimizer.sparse() != OptimizerConfig::DENSE_ADAM ||
@@ -325,8 +326,8 @@ Status CheckDenseAdam(const OptimizerConfig& optimizer) {
   }
   return Mistake(
       "optimizer.epsilon", Format("%g", optimizer.epsilon()),
-      "1.18e-38 or more, as optimizer.sparse: DENSE_ADAM divides by it where a row never "
-      "occurred");
+      "1.18e-38 or more, as optimizer.sparse: DENSE_ADAM divides by it where a row has no "
+      "gradient");
 }
 
 Status CheckAdmission(const std::string& path, const TableConfig& table) {

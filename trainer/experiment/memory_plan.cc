@@ -275,9 +275,10 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
     const RowShape shape = RowShapeOf(tables_[t], kind);
     const int64_t elements = shape.elements();
     const int64_t row = (options_.on_device ? elements * kElement : RowBytes(shape, kElement)) +
-                        (tables_[t].keyed ? kKeyBytes : 0) +
-                        (rows_wait ? WaitingRows<float>::kNumberBytes : 0);
-    AddSize(SizeProduct({rows.all, row + kept}), &all);
+                        (tables_[t].keyed ? kKeyBytes : 0);
+    // Of rows that batches name.
+    const int64_t number = rows_wait ? WaitingRows<float>::kNumberBytes : 0;
+    AddSize(SizeProduct({rows.all, row + kept + number}), &all);
     AddSize(BitBytes(rows.all), &all);
     const bool in_file = !tier.path().empty() && tables_[t].looked_up();
     const int64_t beside = in_file ? row - RowBytes(shape, kElement) : row;  // in memory
@@ -287,7 +288,7 @@ void MemoryPlan::AddTables(const ShardPlan& shards, int rank, RankMemory* memory
       return std::min(SizeProduct({rows.all, bytes}),
                       SizeProduct({rows.most, std::max(bytes, kPageBytes)}));
     };
-    if (beside > 0) AddSize(most_of(beside), &most);
+    if (beside > 0) AddSize(most_of(beside + number), &most);
     if (in_file) {
       AddSize(SizeProduct({rows.surely, row - beside}), &in_files);
       AddSize(most_of(row - beside), &most_in_files);

@@ -190,7 +190,7 @@ TEST(ConfigTest, EveryCheckNamesFieldFoundAndExpected) {
       {{"optimizer.sparse=DENSE_ADAM", "optimizer.epsilon=1e-38"},
        "optimizer.epsilon: 1e-38; expected 1.18e-38 or more, as optimizer.sparse: DENSE_ADAM "
        "divides "
-       "by it where a row never occurred"},
+       "by it where a row has no gradient"},
       {{"parallel.virtual_shards=-16"}, "parallel.virtual_shards: -16; expected a positive number"},
       {{"training.batch_size=8", "training.eval_batch_size=8"},
        "training.batch_size: 8 is less than parallel.virtual_shards 16; expected at least one row "
