@@ -147,6 +147,8 @@ def campaign(work, kills_each):
     return wrong
 
 
+if len(sys.argv) not in (3, 4) or not all(map(os.path.isfile, sys.argv[1:3])):
+    sys.exit("expected keyed_campaign.py TRAINER PREPARE [KILLS], two programs and a number")
 TRAINER, PREPARE = map(os.path.abspath, sys.argv[1:3])
 with tempfile.TemporaryDirectory() as folder:
     sys.exit(campaign(folder, int(sys.argv[3]) if len(sys.argv) > 3 else 16) > 0)
