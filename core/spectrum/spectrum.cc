@@ -9,11 +9,13 @@
 
 namespace elastor {
 
-Spectrum::Spectrum(int64_t tokens, int64_t width)
+Spectrum::Spectrum(int64_t tokens, int64_t width, bool unit_tokens)
     : short_side_(std::min(tokens, width)),
       long_side_(std::max(tokens, width)),
       short_stride_(tokens <= width ? width : 1),
       long_stride_(tokens <= width ? 1 : width),
+      tokens_are_short_(tokens <= width),
+      unit_tokens_(unit_tokens),
       matrix_(tokens * width * kRows),
       eigenvalues_(short_side_),
       singular_values_(short_side_ * kRows) {
@@ -36,10 +38,37 @@ void Spectrum::Measure(Panels<const T> x, int64_t first_row) {
       }
     }
   }
+  if (unit_tokens_) DivideByNorms();
   ActiveSpectrumKernels().gram(matrix_.data(), short_side_, long_side_, eigenvalues_.Element(0, 0));
   TakeTraces();
   eigenvalues_.Compute();
   MakeRanks();
+}
+
+void Spectrum::DivideByNorms() {
+  const int64_t tokens = tokens_are_short_ ? short_side_ : long_side_;
+  const int64_t width = tokens_are_short_ ? long_side_ : short_side_;
+  const int64_t token_stride = (tokens_are_short_ ? long_side_ : 1) * kGramLanes;
+  const int64_t feature_stride = (tokens_are_short_ ? 1 : long_side_) * kGramLanes;
+  for (int64_t first = 0; first < kRows; first += kGramLanes) {
+    double* const matrices = matrix_.data() + first * tokens * width;
+    for (int64_t t = 0; t < tokens; ++t) {
+      double* const token = matrices + t * token_stride;
+      double norms[kGramLanes] = {};
+      for (int64_t d = 0; d < width; ++d) {
+        for (int64_t lane = 0; lane < kGramLanes; ++lane) {
+          const double x = token[d * feature_stride + lane];
+          norms[lane] += x * x;
+        }
+      }
+      for (double& norm : norms) norm = norm == 0 ? 1 : std::sqrt(norm);
+      for (int64_t d = 0; d < width; ++d) {
+        for (int64_t lane = 0; lane < kGramLanes; ++lane) {
+          token[d * feature_stride + lane] /= norms[lane];
+        }
+      }
+    }
+  }
 }
 
 void Spectrum::TakeTraces() {

@@ -25,7 +25,9 @@ class Spectrum {
  public:
   static constexpr int64_t kRows = SymmetricEigenvalues::kMatrices;
 
-  Spectrum(int64_t tokens, int64_t width);
+  // unit_tokens: every token that is not zero is divided by its Euclidean norm first, so that ranks
+  // tell of directions alone.
+  Spectrum(int64_t tokens, int64_t width, bool unit_tokens = false);
   int64_t max_rank() const { return short_side_; }  // min(tokens, width)
 
   // Measures rows [first_row, first_row + kRows) of x, each as tokens x width. Results of rows
@@ -39,6 +41,7 @@ class Spectrum {
   double singular_value(int64_t n, int64_t i) const { return singular_values_[n * kRows + i]; }
 
  private:
+  void DivideByNorms();
   // Lanes with a trace that is not finite become zero matrices.
   void TakeTraces();
   void MakeRanks();
@@ -48,6 +51,8 @@ class Spectrum {
   // Distance in features from an element of X to the next along the short and the long side.
   const int64_t short_stride_;
   const int64_t long_stride_;
+  const bool tokens_are_short_;
+  const bool unit_tokens_;
   LaneArray matrix_;  // [kRows / kGramLanes][short_side][long_side][kGramLanes]
   SymmetricEigenvalues eigenvalues_;
   double traces_[kRows];       // squared Frobenius norms

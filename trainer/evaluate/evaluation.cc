@@ -16,10 +16,10 @@ namespace {
 // What one thread measures of the probes.
 class SpectrumWorker {
  public:
-  explicit SpectrumWorker(std::span<const Probe> probes) {
+  SpectrumWorker(std::span<const Probe> probes, bool unit_tokens) {
     for (const Probe& probe : probes) {
       matrices_.push_back(probe.matrices);
-      spectra_.emplace_back(probe.shape.tokens, probe.shape.width);
+      spectra_.emplace_back(probe.shape.tokens, probe.shape.width, unit_tokens);
       statistics_.emplace_back(spectra_.back().max_rank());
     }
   }
@@ -65,7 +65,8 @@ class SpectrumWorker {
 // Workers for threads that come and go.
 class SpectrumWorkers {
  public:
-  explicit SpectrumWorkers(std::span<const Probe> probes) : probes_(probes) {}
+  SpectrumWorkers(std::span<const Probe> probes, bool unit_tokens)
+      : probes_(probes), unit_tokens_(unit_tokens) {}
 
   void Measure(const EvaluatedRows<float>& pass, EffectiveRank* ranks) {
     std::unique_ptr<SpectrumWorker> worker;
@@ -76,14 +77,14 @@ class SpectrumWorkers {
         idle_.pop_back();
       }
     }
-    if (worker == nullptr) worker = std::make_unique<SpectrumWorker>(probes_);
+    if (worker == nullptr) worker = std::make_unique<SpectrumWorker>(probes_, unit_tokens_);
     worker->Measure(pass, ranks);
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(worker));
   }
   // Returns every probe's statistics, merged over all workers. REQUIRES: no worker is at work.
   std::vector<SpectrumStatistics> Merged() const {
-    std::vector<SpectrumStatistics> merged = SpectrumWorker(probes_).statistics();
+    std::vector<SpectrumStatistics> merged = SpectrumWorker(probes_, unit_tokens_).statistics();
     for (const auto& worker : idle_) {
       for (size_t s = 0; s < merged.size(); ++s) merged[s].Merge(worker->statistics()[s]);
     }
@@ -92,6 +93,7 @@ class SpectrumWorkers {
 
  private:
   const std::span<const Probe> probes_;
+  const bool unit_tokens_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<SpectrumWorker>> idle_;
 };
@@ -247,7 +249,7 @@ StatusOr<std::vector<SpectrumRecord>> Evaluation::MeasureSpectrum(Split split, i
                                                                   const RanksMeasured& measured) {
   static_assert(kRankBins == SpectrumStatistics::kBins);
   const std::span<const Probe> probes = graph_->probes();
-  SpectrumWorkers workers(probes);
+  SpectrumWorkers workers(probes, options_.unit_tokens);
   std::vector<EffectiveRank> ranks;  // [rows of the batch][probes], where somebody asks for them
   const auto visit = [&](const EvaluatedRows<float>& pass) {
     workers.Measure(pass, measured ? &ranks[pass.begin * probes.size()] : nullptr);

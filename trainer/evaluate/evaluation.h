@@ -34,6 +34,7 @@ class Evaluation {
     SliceOptions slices = {};       // REQUIRES: ValidateSlices accepts them
     std::string dataset_path = {};  // source of the texts of slices' values; empty: no texts
     bool weighted = false;          // weighted AUC and gAUC as well, if the data set has weights
+    bool unit_tokens = false;       // of Spectrum
   };
   // dataset, communicator, graph and step outlive the object.
   Evaluation(const Dataset* dataset, const Graph* graph, Step<float>* step,

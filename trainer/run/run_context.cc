@@ -210,7 +210,8 @@ Status RunContext::MakeBackend(const RunOptions& options, RankHosts hosts) {
                                           .train_rows = experiment.data().train_rows(),
                                           .slices = MakeSliceOptions(experiment.evaluation()),
                                           .dataset_path = experiment.data().path(),
-                                          .weighted = experiment.training().monitor().weighted()});
+                                          .weighted = experiment.training().monitor().weighted(),
+                                          .unit_tokens = experiment.spectrum().unit_tokens()});
   return OkStatus();
 }
 

@@ -34,8 +34,9 @@ MatrixXd RandomMatrix(int64_t tokens, int64_t width, uint64_t stream) {
 // Measures `matrix` as row 18 of panels of 20 rows whose other rows hold noise.
 template <typename T>
 struct Measured {
-  explicit Measured(const MatrixXd& matrix)
-      : spectrum(matrix.rows(), matrix.cols()), memory(PanelElements(20, matrix.size())) {
+  explicit Measured(const MatrixXd& matrix, bool unit_tokens = false)
+      : spectrum(matrix.rows(), matrix.cols(), unit_tokens),
+        memory(PanelElements(20, matrix.size())) {
     constexpr int64_t kRow = 18;
     FillNormal(2, 0, 1, static_cast<int64_t>(memory.size()), memory.data());
     const Panels<T> x = {memory.data(), 20, matrix.size(), PanelStride(matrix.size())};
@@ -130,6 +131,23 @@ TEST(SpectrumTest, RankDeficientMatrix) {
   }
   for (int64_t i = 4; i < 15; ++i) EXPECT_EQ(measured.singular_values[i], 0) << i;
   EXPECT_NEAR(measured.rank.entropy, RanksOf(expected).entropy, 1e-9);
+}
+
+TEST(SpectrumTest, UnitTokensHaveTheRanksOfTheirDirections) {
+  for (const auto& [tokens, width] : {std::pair{7, 10}, std::pair{10, 7}, std::pair{5, 5}}) {
+    MatrixXd matrix = RandomMatrix(tokens, width, 30);
+    matrix.row(1) *= 1000;
+    matrix.row(3).setZero();
+    MatrixXd directions = matrix;
+    for (int64_t t = 0; t < tokens; ++t) {
+      if (t != 3) directions.row(t).normalize();
+    }
+    const Measured<double> found(matrix, /*unit_tokens=*/true);
+    const Measured<double> expected(directions);
+    EXPECT_NEAR(found.rank.stable, expected.rank.stable, kTolerance * tokens);
+    EXPECT_NEAR(found.rank.entropy, expected.rank.entropy, kSmallValueTolerance * tokens);
+    EXPECT_GT(found.rank.stable, Measured<double>(matrix).rank.stable + 1);
+  }
 }
 
 // Each row next to others, at other places.
