@@ -3,7 +3,7 @@
 # optimizers, measured in turn. Prints tables in markdown: samples a second, and the median of the
 # rounds' ratios with its quartiles.
 #
-#   tools/peers/cpu.sh [--quick] [--models=rank_elastor,rank_mixer,mlp,dcn_v2]
+#   tools/peers/cpu.sh [--quick] [--models=rank_elastor,rank_mixer,mlp,dcn_v2,x_deep_fm,...]
 #       [--batches=256,1024,4096,65536] [--rounds=7]
 #       [--peers=eager,compile,fuxictr,torchrec,fbgemm] [--embeddings=16x1,128x20,...]
 #       [--optimizers=row_wise_adagrad,sgd,adagrad,lazy_adam] [--cpu=N[,N...]] [--programs=DIR]

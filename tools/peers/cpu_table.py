@@ -20,15 +20,16 @@ import tempfile
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 CONFIGS = os.path.join(FOLDER, "../../configs/criteo")
-# What of an experiment of configs/criteo changes for a recipe; the dense one is as it is there.
+# What a recipe puts into the optimizer of an experiment of configs/criteo, in place of such lines.
 RECIPES = {
-    "dense": {},
-    "lazy": {"sparse: DENSE_ADAM": "sparse: LAZY_ADAM", "embedding_l2: 1e-5": ""},
-    "row_wise": {"sparse: DENSE_ADAM": "sparse: ROW_WISE_ADAGRAD", "embedding_l2: 1e-5": "",
-                 "clip_norm: 10": ""}}
+    "dense": "sparse: DENSE_ADAM embedding_l2: 1e-5 clip_norm: 10",
+    "lazy": "sparse: LAZY_ADAM clip_norm: 10",
+    "row_wise": "sparse: ROW_WISE_ADAGRAD"}
 # The recipe that a peer's step follows; torch_train_step.py's help says how.
 STEP_PEERS = {"eager": "lazy", "compile": "lazy", "fuxictr": "dense", "torchrec": "row_wise"}
-TITLES = {"rank_elastor": "RankElastor", "rank_mixer": "RankMixer", "mlp": "MLP", "dcn_v2": "DCNv2"}
+TITLES = {"rank_elastor": "RankElastor", "rank_mixer": "RankMixer", "mlp": "MLP", "dcn_v2": "DCNv2",
+          "x_deep_fm": "xDeepFM", "auto_int": "AutoInt", "wukong": "Wukong", "dlrm": "DLRM"}
+FRAMEWORK_MODELS = list(TITLES)[:4]  # that stand beside FuxiCTR and TorchRec, too
 # 26 tables of 77,000 rows and 4,096 samples a batch; WIDTHxIDS_OF_A_BAG.
 EMBEDDINGS = [f"{width}x{pooling}" for width in (16, 20, 64, 128) for pooling in (1, 20, 80)]
 EMBEDDING_BATCH, TABLES, TABLE_ROWS = 4096, 26, 77_000
@@ -164,11 +165,10 @@ def ratio_cell(rates, ours, other):
 def write_experiments(model, folder):
     with open(os.path.join(CONFIGS, f"{model}.textproto")) as file:
         text = file.read()
-    for recipe, changes in RECIPES.items():
-        changed = text
-        for before, after in changes.items():
-            assert changed.count(before) == 1, (model, before)
-            changed = changed.replace(before, after)
+    text = re.sub(r"\b(sparse|embedding_l2|clip_norm): \S+", "", text)
+    for recipe, lines in RECIPES.items():
+        changed, count = re.subn(r"^optimizer \{", f"optimizer {{ {lines}", text, flags=re.M)
+        assert count == 1, model
         with open(os.path.join(folder, f"{model}.{recipe}"), "w") as file:
             file.write(changed)
 
@@ -211,7 +211,8 @@ def step_runners(model, batch, options):
              "--embedding_optimizers=sparse", f"--batches={batch}", f"--distinct={distinct}"],
             threads, batch, options)
 
-    chosen = [name for name in STEP_PEERS if name in options.peers]
+    chosen = [name for name in STEP_PEERS if name in options.peers
+              and (model in FRAMEWORK_MODELS or name in ("eager", "compile"))]
     recipes = {STEP_PEERS[name] for name in chosen} | {"lazy"}
     make = {recipe: ours(recipe) for recipe in RECIPES if recipe in recipes}
     for name in chosen:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The models of configs/criteo in PyTorch: RankElastor, RankMixer, the MLP and DCNv2 (docs/reference/models.md),
-13 numeric and 26 categorical fields, k 20, with the dropout of those configurations.
+"""Models of configs/criteo in PyTorch (docs/reference/models.md): RankElastor, RankMixer, the MLP, DCNv2, xDeepFM,
+AutoInt, Wukong and DLRM, with 13 numeric and 26 categorical fields and the widths and dropout of those configurations.
 
     python3 torch_models.py
 
@@ -22,8 +22,9 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 NUMERIC, CATEGORICAL, WIDTH = 13, 26, 20
-FEATURES = (NUMERIC + CATEGORICAL) * WIDTH
-LAYER_EPSILON, RMS_EPSILON = 1e-5, 1e-12
+FIELDS = NUMERIC + CATEGORICAL
+FEATURES = FIELDS * WIDTH
+LAYER_EPSILON, RMS_EPSILON, BATCH_EPSILON = 1e-5, 1e-12, 1e-5
 
 
 def xavier(*shape):
@@ -68,7 +69,18 @@ class ElastorBlock(nn.Module):
                 "ffn.residual": self.residual}
 
 
-class RankElastor(nn.Module):
+class Network(nn.Module):
+    """From fields [B, n, row width] to a logit."""
+
+    width, first_order = WIDTH, False  # of a row; whether a first-order weight stands behind it
+    extra_multiply_adds = 0  # that PyTorch's operations do and Elastor's do not
+
+    @classmethod
+    def row_width(cls):
+        return cls.width + cls.first_order
+
+
+class RankElastor(Network):
     """The paper's convention: T 15, D 26, two blocks, r 3."""
 
     GOLDEN = {"kind": "rank_elastor", "convention": "paper", "tokenizer": "grouped",
@@ -83,8 +95,8 @@ class RankElastor(nn.Module):
                                     for _ in range(blocks))
         self.head = linear(tokens * width, 1)
 
-    def forward(self, e):  # [B, FEATURES] -> [B, 1]
-        groups = e.unflatten(1, self.shape)
+    def forward(self, e):
+        groups = e.flatten(1).unflatten(1, self.shape)
         x = (tokens_linear(groups, self.tokenizer) + self.tokenizer_bias).transpose(0, 1)
         for block in self.blocks:
             x = block(x)
@@ -136,7 +148,7 @@ class MixerBlock(nn.Module):
                 "ffn.output.bias": self.down_bias.squeeze(1)}
 
 
-class RankMixer(nn.Module):
+class RankMixer(Network):
     """The public code's convention: T = D = 26, two blocks."""
 
     GOLDEN = {"kind": "rank_mixer", "convention": "public_code", "tokenizer": "shared",
@@ -154,7 +166,7 @@ class RankMixer(nn.Module):
                                   nn.Dropout(dropout), linear(2 * tokens * width, 1))
 
     def forward(self, e):
-        x = self.tokenizer(self.norm(e).unflatten(1, self.shape))
+        x = self.tokenizer(self.norm(e.flatten(1)).unflatten(1, self.shape))
         for block in self.blocks:
             x = block(x)
         return self.head(x.flatten(1))
@@ -174,16 +186,39 @@ def layer_tensors(layers):
             for kind in ("weight", "bias")}
 
 
-def hidden_layers(features_in, hidden, dropout):
-    """Linear, ReLU, dropout of every hidden layer, and their width."""
+def hidden_layers(features_in, hidden, dropout, batch_norm=False):
+    """Linear, batch norm by choice, ReLU and dropout of every hidden layer."""
     layers = []
     for width in hidden:
-        layers += [linear(features_in, width), nn.ReLU(), nn.Dropout(dropout)]
+        layer = linear(features_in, width)
+        if batch_norm:
+            layer.bias = None
+            layers += [layer, nn.BatchNorm1d(width, eps=BATCH_EPSILON)]
+        else:
+            layers.append(layer)
+        layers += [nn.ReLU(), *([nn.Dropout(dropout)] if dropout else [])]
         features_in = width
     return nn.Sequential(*layers)
 
 
-class Mlp(nn.Module):
+def hidden_tensors(prefix, layers):
+    """The weights of hidden_layers, named as in docs/reference/parameters.md."""
+    named, i = {}, -1
+    for layer in layers:
+        if isinstance(layer, nn.Linear):
+            i += 1
+            named[f"{prefix}.hidden{i}.weight"] = layer.weight
+            if layer.bias is not None:
+                named[f"{prefix}.hidden{i}.bias"] = layer.bias
+        elif isinstance(layer, nn.BatchNorm1d):
+            norm = f"{prefix}.hidden{i}.norm"
+            named |= {f"{norm}.gain": layer.weight, f"{norm}.bias": layer.bias,
+                      f"{norm}.running_mean": layer.running_mean,
+                      f"{norm}.running_variance": layer.running_var}
+    return named
+
+
+class Mlp(Network):
     GOLDEN = {"kind": "mlp"}
 
     def __init__(self, hidden=(400, 400, 400), dropout=0.1):
@@ -192,14 +227,13 @@ class Mlp(nn.Module):
         self.output = linear(hidden[-1], 1)
 
     def forward(self, e):
-        return self.output(self.deep(e))
+        return self.output(self.deep(e.flatten(1)))
 
     def tensors(self):
-        return layer_tensors({f"mlp.hidden{i}": layer for i, layer in enumerate(self.deep[::3])}
-                             | {"mlp.output": self.output})
+        return hidden_tensors("mlp", self.deep) | layer_tensors({"mlp.output": self.output})
 
 
-class DcnV2(nn.Module):
+class DcnV2(Network):
     """Three cross layers with full matrices beside the deep network (PARALLEL)."""
 
     GOLDEN = {"kind": "dcn_v2"}
@@ -211,60 +245,226 @@ class DcnV2(nn.Module):
         self.head = linear(FEATURES + hidden[-1], 1)
 
     def forward(self, e):
-        x = e
+        x = e = e.flatten(1)
         for cross in self.crosses:
             x = torch.addcmul(x, e, cross(x))
         return self.head(torch.cat([x, self.deep(e)], 1))
 
     def tensors(self):
         crosses = {f"cross{i}": layer for i, layer in enumerate(self.crosses)}
-        deep = {f"deep.hidden{i}": layer for i, layer in enumerate(self.deep[::3])}
-        return layer_tensors(crosses | deep | {"head": self.head})
+        return layer_tensors(crosses | {"head": self.head}) | hidden_tensors("deep", self.deep)
 
 
-NETWORKS = {"rank_elastor": RankElastor, "rank_mixer": RankMixer, "mlp": Mlp, "dcn_v2": DcnV2}
+class XDeepFm(Network):
+    """First-order weights, a compressed interaction network of two layers of 16 maps, and the deep network."""
+
+    GOLDEN = {"kind": "x_deep_fm"}
+    first_order = True
+
+    def __init__(self, maps=(16, 16), hidden=(400, 400, 400), dropout=0.2):
+        super().__init__()
+        before = (FIELDS, *maps)
+        self.maps = nn.ParameterList(xavier(h, i, FIELDS) for h, i in zip(maps, before))
+        self.biases = nn.ParameterList(torch.zeros(h) for h in maps)
+        self.pooled = linear(sum(maps), 1)
+        self.deep = hidden_layers(FEATURES, hidden, dropout)
+        self.output = linear(hidden[-1], 1)
+        # A product of two fields is one multiply-add a map for Elastor, and in the first layer once for W_hij and W_hji.
+        pairs = FIELDS * (FIELDS + 1) // 2
+        self.extra_multiply_adds = WIDTH * sum(
+            h * i * (FIELDS + 1) - h * (pairs if layer == 0 else i * FIELDS)
+            for layer, (h, i) in enumerate(zip(maps, before)))
+
+    def forward(self, fields):
+        e = fields[..., :WIDTH]
+        x0 = x = e.transpose(1, 2)  # [B, k, maps]: one matrix product for all samples and features
+        sums = []
+        for weight, bias in zip(self.maps, self.biases):
+            products = F.linear(x0, weight.flatten(0, 1)).unflatten(2, weight.shape[:2])
+            x = torch.matmul(products, x.unsqueeze(3)).squeeze(3) + bias
+            sums.append(x.sum(1))
+        crosses = self.pooled(torch.cat(sums, 1))
+        return fields[..., WIDTH].sum(1, keepdim=True) + crosses + self.output(self.deep(e.flatten(1)))
+
+    def tensors(self):
+        named = {f"cin{i}.weight": weight for i, weight in enumerate(self.maps)}
+        named |= {f"cin{i}.bias": bias for i, bias in enumerate(self.biases)}
+        return (named | hidden_tensors("deep", self.deep)
+                | layer_tensors({"cin.output": self.pooled, "deep.output": self.output}))
+
+
+class AutoInt(Network):
+    """AutoInt+: three layers of attention over the fields beside a deep network with batch norm."""
+
+    GOLDEN = {"kind": "auto_int"}
+    width = 10
+
+    def __init__(self, layers=3, width=256, heads=2, hidden=(400, 400, 400), dropout=0.1):
+        super().__init__()
+        self.heads = heads
+        inputs = (self.width, *[width] * (layers - 1))
+        # Queries, keys, values and, where widths differ, the residual, by one product.
+        self.maps = nn.ParameterList(xavier(4 if i != width else 3, width, i) for i in inputs)
+        self.norms = nn.ModuleList(nn.LayerNorm(width, eps=LAYER_EPSILON) for _ in inputs)
+        self.deep = hidden_layers(FIELDS * self.width, hidden, dropout, batch_norm=True)
+        self.head = linear(FIELDS * width + hidden[-1], 1)
+
+    def forward(self, e):
+        x = e
+        for maps, norm in zip(self.maps, self.norms):
+            parts = F.linear(x, maps.flatten(0, 1)).chunk(len(maps), 2)
+            q, k, v = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in parts[:3])
+            y = torch.softmax(q @ k.transpose(2, 3), 3) @ v
+            residual = parts[3] if len(parts) == 4 else x
+            x = F.relu(norm(y.transpose(1, 2).flatten(2) + residual))
+        return self.head(torch.cat([x.flatten(1), self.deep(e.flatten(1))], 1))
+
+    def tensors(self):
+        named = hidden_tensors("deep", self.deep) | layer_tensors({"head": self.head})
+        for i, (maps, norm) in enumerate(zip(self.maps, self.norms)):
+            names = ("query", "key", "value", "residual")
+            named |= {f"attention{i}.{name}.weight": weight for name, weight in zip(names, maps)}
+            named |= {f"attention{i}.norm.gain": norm.weight, f"attention{i}.norm.bias": norm.bias}
+        return named
+
+
+class WukongLayer(nn.Module):
+    def __init__(self, tokens, interactions, compressed, rank, hidden):
+        super().__init__()
+        self.parts = (rank, compressed)
+        # The residual has a map of its own where the number of embeddings changes.
+        self.has_residual = tokens != interactions + compressed
+        after = interactions + compressed
+        self.maps = xavier(rank + compressed + after * self.has_residual, tokens)
+        self.fm_norm = nn.LayerNorm(tokens * rank, eps=LAYER_EPSILON)
+        self.fm = hidden_layers(tokens * rank, hidden, 0)
+        self.fm_output = linear(hidden[-1], interactions * WIDTH)
+        self.norm = nn.LayerNorm(WIDTH, eps=LAYER_EPSILON)
+
+    def forward(self, x):  # [B, tokens, k]
+        mapped = torch.matmul(self.maps, x)
+        rank, compressed = self.parts
+        sums, linear_part = mapped[:, :rank], mapped[:, rank:rank + compressed]
+        products = torch.bmm(x, sums.transpose(1, 2)).flatten(1)
+        interactions = self.fm_output(self.fm(self.fm_norm(products))).unflatten(1, (-1, WIDTH))
+        residual = mapped[:, rank + compressed:] if self.has_residual else x
+        return self.norm(torch.cat([interactions, linear_part], 1) + residual)
+
+    def tensors(self):
+        rank, compressed = self.parts
+        named = {"fm.projection.weight": self.maps[:rank],
+                 "compress.weight": self.maps[rank:rank + compressed],
+                 "fm.norm.gain": self.fm_norm.weight, "fm.norm.bias": self.fm_norm.bias,
+                 "norm.gain": self.norm.weight, "norm.bias": self.norm.bias}
+        if self.has_residual:
+            named["residual.weight"] = self.maps[rank + compressed:]
+        return named | hidden_tensors("fm", self.fm) | layer_tensors({"fm.output": self.fm_output})
+
+
+class Wukong(Network):
+    GOLDEN = {"kind": "wukong"}
+
+    def __init__(self, layers=3, tokens=16, rank=8, interaction_hidden=(200, 200), hidden=(400, 400), dropout=0.1):
+        super().__init__()
+        counts = (FIELDS, *[2 * tokens] * (layers - 1))
+        self.layers = nn.ModuleList(WukongLayer(n, tokens, tokens, rank, interaction_hidden) for n in counts)
+        self.deep = hidden_layers(2 * tokens * WIDTH, hidden, dropout)
+        self.output = linear(hidden[-1], 1)
+
+    def forward(self, e):
+        for layer in self.layers:
+            e = layer(e)
+        return self.output(self.deep(e.flatten(1)))
+
+    def tensors(self):
+        named = hidden_tensors("head", self.deep) | layer_tensors({"head.output": self.output})
+        for i, layer in enumerate(self.layers):
+            named |= {f"layer{i}.{name}": tensor for name, tensor in layer.tensors().items()}
+        return named
+
+
+class Dlrm(Network):
+    """The products of pairs, between a bottom and a top network."""
+
+    GOLDEN = {"kind": "dlrm", "first_order": False}
+    width = 16
+
+    def __init__(self, bottom=(512, 256, 64), hidden=(512, 256)):
+        super().__init__()
+        vectors = CATEGORICAL + 1
+        self.bottom = hidden_layers(NUMERIC * self.width, (*bottom, self.width), 0)
+        self.top = hidden_layers(self.width + vectors * (vectors - 1) // 2, hidden, 0)
+        self.output = linear(hidden[-1], 1)
+        first, second = torch.triu_indices(vectors, vectors, 1)
+        self.register_buffer("pairs", first * vectors + second, persistent=False)
+
+    def forward(self, e):
+        bottom = self.bottom(e[:, :NUMERIC].flatten(1))
+        x = torch.cat([bottom.unsqueeze(1), e[:, NUMERIC:]], 1)
+        products = torch.bmm(x, x.transpose(1, 2)).flatten(1).index_select(1, self.pairs)
+        return self.output(self.top(torch.cat([bottom, products], 1)))
+
+    def tensors(self):
+        return (hidden_tensors("bottom", self.bottom) | hidden_tensors("top", self.top)
+                | layer_tensors({"top.output": self.output}))
+
+
+NETWORKS = {"rank_elastor": RankElastor, "rank_mixer": RankMixer, "mlp": Mlp, "dcn_v2": DcnV2,
+            "x_deep_fm": XDeepFm, "auto_int": AutoInt, "wukong": Wukong, "dlrm": Dlrm}
 
 
 class Dense(nn.Module):
-    """From gathered rows [B, 26, k] and numeric values [B, 13] to the mean loss."""
+    """From gathered rows [B, 26, row width] and numeric values [B, 13] to the mean loss."""
 
     def __init__(self, model):
         super().__init__()
-        self.vectors = nn.Parameter(torch.randn(NUMERIC, WIDTH) * 1e-4)
-        self.missing = nn.Parameter(torch.randn(NUMERIC, WIDTH) * 1e-4)
+        width = NETWORKS[model].row_width()
+        self.vectors = nn.Parameter(torch.randn(NUMERIC, width) * 1e-4)
+        self.missing = nn.Parameter(torch.randn(NUMERIC, width) * 1e-4)
         self.network = NETWORKS[model]()
+
+    def row_shape(self):
+        return CATEGORICAL, self.vectors.shape[1]
 
     def forward(self, rows, numeric, labels):
         values = numeric.unsqueeze(2)
         known = torch.nan_to_num(values) * self.vectors
         e = torch.cat([torch.where(torch.isnan(values), self.missing, known), rows], 1)
-        logits = self.network(e.flatten(1)).squeeze(1)
+        logits = self.network(e).squeeze(1)
         return F.binary_cross_entropy_with_logits(logits.to(labels.dtype), labels)
 
 
 def count(dense):
-    """Parameters, and multiply-adds of matrix products a sample."""
+    """Parameters, and multiply-adds of matrix products a sample, but for those that Elastor does not do."""
     counter = FlopCounterMode(display=False)
     with counter, torch.no_grad():
-        dense(torch.zeros(2, CATEGORICAL, WIDTH), torch.zeros(2, NUMERIC), torch.zeros(2))
-    return sum(p.numel() for p in dense.parameters()), counter.get_total_flops() // 2 // 2
+        dense(torch.zeros(2, *dense.row_shape()), torch.zeros(2, NUMERIC), torch.zeros(2))
+    multiply_adds = counter.get_total_flops() // 2 // 2 - dense.network.extra_multiply_adds
+    return sum(p.numel() for p in dense.parameters()), multiply_adds
 
 
 def golden_model(dense, rows):
     """The same weights in the model of tests/golden/golden.py, whose mathematics the C++ tests
-    hold to 1e-9. It has no DCNv2: the formulas of docs/reference/models.md stand here."""
+    hold to 1e-9. It has no AutoInt without scale and with batch norm: the formulas of docs/reference/models.md stand
+    here."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/golden/golden.py")
     spec = importlib.util.spec_from_file_location("golden", path)
     golden = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(golden)
 
-    class DcnV2Model(golden.Model):
-        def token_model(self, w, e):
-            x = deep = e
+    class AutoIntModel(golden.Model):
+        def auto_int(self, w, e):
+            x = e
             for i in range(3):
-                x = e * golden.linear(w.under(f"cross{i}"), x) + x
-                deep = torch.relu(golden.linear(w.under(f"deep.hidden{i}"), deep))
-            return golden.linear(w.under("head"), torch.cat([x, deep], 1))
+                layer = w.under(f"attention{i}")
+                q, k, v = (F.linear(x, layer(name + ".weight")).unflatten(2, (2, -1))
+                           for name in ("query", "key", "value"))
+                shares = torch.softmax(torch.einsum("bihd,bjhd->bhij", q, k), 3)
+                y = torch.einsum("bhij,bjhd->bihd", shares, v).flatten(2)
+                y = y + (F.linear(x, layer("residual.weight")) if "residual.weight" in layer else x)
+                x = torch.relu(golden.layer_norm(layer.under("norm"), y))
+            deep = golden.hidden_layers(w.under("deep"), e.flatten(1), torch.relu, self.batch_norm)
+            return golden.linear(w.under("head"), torch.cat([x.flatten(1), deep], 1))
 
     tensors = {"numeric.vectors": dense.vectors, "numeric.missing": dense.missing}
     tensors |= dense.network.tensors()
@@ -273,8 +473,8 @@ def golden_model(dense, rows):
     weights = {name: {"shape": list(t.shape), "values": t.detach().flatten().tolist()}
                for name, t in tensors.items()}
     fields = [{"table": str(field), "pooling": "sum"} for field in range(CATEGORICAL)]
-    kind = DcnV2Model if isinstance(dense.network, DcnV2) else golden.Model
-    return kind(dense.network.GOLDEN, fields, weights, leaves=1)
+    kind = AutoIntModel if isinstance(dense.network, AutoInt) else golden.Model
+    return kind({"iterations": 1, "use_wide": False} | dense.network.GOLDEN, fields, weights, leaves=1)
 
 
 def check(model):
@@ -283,9 +483,12 @@ def check(model):
     torch.manual_seed(1)
     size = 6
     dense = Dense(model).double().eval()
+    for module in dense.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.train()
     for parameter in dense.parameters():
         parameter.data += 0.1 * torch.randn_like(parameter)
-    rows = torch.randn(size, CATEGORICAL, WIDTH, dtype=torch.float64, requires_grad=True)
+    rows = torch.randn(size, *dense.row_shape(), dtype=torch.float64, requires_grad=True)
     numeric = torch.randn(size, NUMERIC, dtype=torch.float64)
     numeric[2, 3] = math.nan
     labels = torch.tensor([1.0, 0, 0, 1, 0, 1], dtype=torch.float64)
@@ -294,7 +497,8 @@ def check(model):
 
     golden = golden_model(dense, rows)
     bag = (torch.arange(size), torch.arange(size))
-    golden_loss = F.binary_cross_entropy_with_logits(golden(numeric, [bag] * CATEGORICAL), labels)
+    golden_logits = golden(numeric, [bag] * CATEGORICAL).flatten()
+    golden_loss = F.binary_cross_entropy_with_logits(golden_logits, labels)
     golden_loss.backward()
     gradients = {name: weight.grad for name, weight in golden.weights().items()}
     differences = {

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The training step of RankElastor, RankMixer, the MLP and DCNv2 in PyTorch, for comparison with
-tests/bench.
+"""The training step of torch_models.py's models in PyTorch, for comparison with tests/bench.
 
     python3 torch_train_step.py --models=rank_elastor --modes=eager,graph,compile \
         --precisions=fp32,tf32,bf16 --batches=4096,65536 [--device=cuda] [--seconds=200]
@@ -43,7 +42,7 @@ import torch
 import torch._inductor.config
 from torch import nn
 
-from torch_models import CATEGORICAL, NETWORKS, NUMERIC, WIDTH, Dense, count
+from torch_models import CATEGORICAL, NETWORKS, NUMERIC, Dense, count
 
 LEARNING_RATE, CLIP_NORM, CLIP_EPSILON = 1e-3, 10.0, 1e-6
 ZIPF = 1.05
@@ -74,7 +73,8 @@ class Trainer:
         self.sparse = embedding_optimizer == "sparse"
         self.bf16 = precision == "bf16"
         torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-        self.table = nn.Embedding(CATEGORICAL * rows, WIDTH, sparse=self.sparse, device=device)
+        self.table = nn.Embedding(CATEGORICAL * rows, NETWORKS[model].row_width(), sparse=self.sparse,
+                                  device=device)
         nn.init.normal_(self.table.weight, std=1e-4)
         self.dense = Dense(model)
         self.counts = count(self.dense)
