@@ -352,7 +352,7 @@ def hosts_part(options):
 
 Two network namespaces of one machine with one rank each, which is bound to a core of its own. Their link is a pair of
 virtual devices with the rate that stands in the table. {len(rows)} points: median error {statistics.median(errors):.1%},
-largest {max(errors):.1%} ({worst[0]}, {worst[1]} Mbit/s, batch {worst[2]:,}, {worst[3]}). The predictions by the two
+largest {max(errors):.1%} ({worst[0]}, Mbit/s {worst[1]}, batch {worst[2]:,}, {worst[3]}). The predictions by the two
 calibrations around a point differ by {statistics.median(drift):.1%} in the median, and by {max(drift):.1%} at most.
 The last column is the speed over that of one rank alone at the same global batch. The model does not know what the
 link's own work takes of these two cores.
