@@ -15,6 +15,8 @@
 # --embeddings: the tables that are measured beside FBGEMM, WIDTHxIDS_OF_A_BAG, each with all of
 #     --optimizers. Every one runs beside the FBGEMM of requirements.txt and beside
 #     1.4.2, whose backward pass is faster; the ratio is to the faster of the two.
+# --models: of the 21 in torch_models.py; the first eight by default. FuxiCTR and TorchRec stand beside
+#     the first four.
 # --cpu: the cores to run on; one is measured in CPU time, several (a thread each) in wall time.
 #     Default: the last one.
 # --programs: holds train_step_benchmark, embedding_benchmark and trainer. Default: built by Bazel.

@@ -28,7 +28,12 @@ RECIPES = {
 # The recipe that a peer's step follows; torch_train_step.py's help says how.
 STEP_PEERS = {"eager": "lazy", "compile": "lazy", "fuxictr": "dense", "torchrec": "row_wise"}
 TITLES = {"rank_elastor": "RankElastor", "rank_mixer": "RankMixer", "mlp": "MLP", "dcn_v2": "DCNv2",
-          "x_deep_fm": "xDeepFM", "auto_int": "AutoInt", "wukong": "Wukong", "dlrm": "DLRM"}
+          "x_deep_fm": "xDeepFM", "auto_int": "AutoInt", "wukong": "Wukong", "dlrm": "DLRM",
+          "lr": "LR", "fm": "FM", "fw_fm": "FwFM", "wide_and_deep": "Wide and Deep",
+          "deep_fm": "DeepFM", "nfm": "NFM", "ipnn": "IPNN", "dcn": "DCN", "mask_net": "MaskNet",
+          "final_mlp": "FinalMLP", "token_mixer_large": "TokenMixer-Large",
+          "uni_mixer": "UniMixer", "one_trans": "OneTrans"}
+DEFAULT_MODELS = list(TITLES)[:8]
 FRAMEWORK_MODELS = list(TITLES)[:4]  # that stand beside FuxiCTR and TorchRec, too
 # 26 tables of 77,000 rows and 4,096 samples a batch; WIDTHxIDS_OF_A_BAG.
 EMBEDDINGS = [f"{width}x{pooling}" for width in (16, 20, 64, 128) for pooling in (1, 20, 80)]
@@ -165,7 +170,7 @@ def ratio_cell(rates, ours, other):
 def write_experiments(model, folder):
     with open(os.path.join(CONFIGS, f"{model}.textproto")) as file:
         text = file.read()
-    text = re.sub(r"\b(sparse|embedding_l2|clip_norm): \S+", "", text)
+    text = re.sub(r"\b(sparse|embedding_l2|dense_l2|clip_norm): \S+", "", text)
     for recipe, lines in RECIPES.items():
         changed, count = re.subn(r"^optimizer \{", f"optimizer {{ {lines}", text, flags=re.M)
         assert count == 1, model
@@ -355,7 +360,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", required=True)
-    parser.add_argument("--models", default=",".join(TITLES))
+    parser.add_argument("--models", default=",".join(DEFAULT_MODELS), help=",".join(TITLES))
     parser.add_argument("--batches", default="256,1024,4096,65536")
     parser.add_argument("--peers", default="eager,compile,fuxictr,torchrec,fbgemm")
     parser.add_argument("--rounds", type=int, default=7)

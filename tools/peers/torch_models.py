@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Models of configs/criteo in PyTorch (docs/reference/models.md): RankElastor, RankMixer, the MLP, DCNv2, xDeepFM,
-AutoInt, Wukong and DLRM, with 13 numeric and 26 categorical fields and the widths and dropout of those configurations.
+"""Models of configs/criteo in PyTorch (docs/reference/models.md), with 13 numeric and 26 categorical fields and the
+widths and dropout of those configurations.
 
     python3 torch_models.py
 
@@ -409,8 +409,424 @@ class Dlrm(Network):
                 | layer_tensors({"top.output": self.output}))
 
 
+def pooled_products(e):
+    """Half of the square of the sum less the sum of squares, over the fields of e [B, n, k]: [B, k]."""
+    return 0.5 * (e.sum(1).square() - e.square().sum(1))
+
+
+class FieldProducts(nn.Module):
+    """The products of all pairs of fields, [B, n (n - 1) / 2]."""
+
+    def __init__(self):
+        super().__init__()
+        first, second = torch.triu_indices(FIELDS, FIELDS, 1)
+        self.register_buffer("pairs", first * FIELDS + second, persistent=False)
+        self.count = len(self.pairs)
+
+    def forward(self, e):
+        return torch.bmm(e, e.transpose(1, 2)).flatten(1).index_select(1, self.pairs)
+
+
+class Lr(Network):
+    GOLDEN = {"kind": "lr", "first_order": False}
+    width = 1
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, e):
+        return e.flatten(1).sum(1, keepdim=True) + self.bias
+
+    def tensors(self):
+        return {"bias": self.bias}
+
+
+class Fm(Lr):
+    GOLDEN = {"kind": "fm", "first_order": True}
+    width, first_order = 10, True
+
+    def forward(self, fields):
+        products = pooled_products(fields[..., :self.width]).sum(1, keepdim=True)
+        return fields[..., self.width].sum(1, keepdim=True) + products + self.bias
+
+
+class FwFm(Network):
+    """With a vector for every field in the linear part."""
+
+    GOLDEN = {"kind": "fw_fm", "first_order": False}
+    width = 10
+
+    def __init__(self):
+        super().__init__()
+        self.products = FieldProducts()
+        self.head = linear(self.products.count + FIELDS * self.width, 1)
+
+    def forward(self, e):
+        return self.head(torch.cat([self.products(e), e.flatten(1)], 1))
+
+    def tensors(self):
+        return layer_tensors({"head": self.head})
+
+
+class DeepNetwork(Network):
+    """A network of three hidden layers of 400 on `features` of the fields, and its linear map."""
+
+    width, first_order, batch_norm = 10, True, True
+
+    def __init__(self, features=FIELDS * 10, dropout=0.1):
+        super().__init__()
+        self.deep = hidden_layers(features, (400, 400, 400), dropout, self.batch_norm)
+        self.output = linear(400, 1)
+
+    def logit(self, features):
+        return self.output(self.deep(features))
+
+    def tensors(self):
+        return hidden_tensors("deep", self.deep) | layer_tensors({"deep.output": self.output})
+
+
+class WideAndDeep(DeepNetwork):
+    GOLDEN = {"kind": "wide_and_deep", "first_order": True}
+
+    def forward(self, fields):
+        wide = fields[..., self.width].sum(1, keepdim=True)
+        return self.logit(fields[..., :self.width].flatten(1)) + wide
+
+
+class DeepFm(WideAndDeep):
+    GOLDEN = {"kind": "deep_fm", "first_order": True}
+
+    def forward(self, fields):
+        return super().forward(fields) + pooled_products(fields[..., :self.width]).sum(1, keepdim=True)
+
+
+class Nfm(DeepNetwork):
+    GOLDEN = {"kind": "nfm", "first_order": True}
+    batch_norm = False
+
+    def __init__(self):
+        super().__init__(self.width)
+
+    def forward(self, fields):
+        wide = fields[..., self.width].sum(1, keepdim=True)
+        return self.logit(pooled_products(fields[..., :self.width])) + wide
+
+
+class Ipnn(DeepNetwork):
+    GOLDEN = {"kind": "ipnn", "first_order": False}
+    first_order = False
+
+    def __init__(self):
+        products = FieldProducts()
+        super().__init__(FIELDS * self.width + products.count)
+        self.products = products
+
+    def forward(self, e):
+        return self.logit(torch.cat([e.flatten(1), self.products(e)], 1))
+
+
+class Dcn(Network):
+    """Three cross layers of a vector each beside the deep network."""
+
+    GOLDEN = {"kind": "dcn", "first_order": False}
+    width = 10
+
+    def __init__(self, cross_layers=3, hidden=(400, 400, 400), dropout=0.1):
+        super().__init__()
+        features = FIELDS * self.width
+        self.crosses = nn.ParameterList(xavier(1, features) for _ in range(cross_layers))
+        self.biases = nn.ParameterList(torch.zeros(features) for _ in range(cross_layers))
+        self.deep = hidden_layers(features, hidden, dropout)
+        self.head = linear(features + hidden[-1], 1)
+        # FlopCounterMode leaves maps to one number out.
+        self.extra_multiply_adds = -cross_layers * features
+
+    def forward(self, e):
+        x = e = e.flatten(1)
+        for cross, bias in zip(self.crosses, self.biases):
+            x = torch.addcmul(x + bias, e, F.linear(x, cross))
+        return self.head(torch.cat([x, self.deep(e)], 1))
+
+    def tensors(self):
+        named = {f"cross{i}.weight": weight for i, weight in enumerate(self.crosses)}
+        named |= {f"cross{i}.bias": bias for i, bias in enumerate(self.biases)}
+        return named | hidden_tensors("deep", self.deep) | layer_tensors({"head": self.head})
+
+
+class MaskBlock(nn.Module):
+    def __init__(self, features, width_in, width, ratio, dropout):
+        super().__init__()
+        self.hidden = linear(features, int(ratio * width_in))
+        self.output = linear(int(ratio * width_in), width_in)
+        self.weight = xavier(width, width_in)
+        self.norm = nn.LayerNorm(width, eps=LAYER_EPSILON)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x0, v):
+        mask = self.output(F.relu(self.hidden(x0)))
+        return self.dropout(F.relu(self.norm(F.linear(mask * v, self.weight))))
+
+    def tensors(self):
+        return {"weight": self.weight, "norm.gain": self.norm.weight, "norm.bias": self.norm.bias
+                } | layer_tensors({"mask.hidden0": self.hidden, "mask.output": self.output})
+
+
+class MaskNet(Network):
+    """Three blocks in a row."""
+
+    GOLDEN = {"kind": "mask_net", "first_order": False}
+    width = 10
+
+    def __init__(self, blocks=(400, 400, 400), ratio=0.2, dropout=0.2):
+        super().__init__()
+        features = FIELDS * self.width
+        self.blocks = nn.ModuleList(MaskBlock(features, i, o, ratio, dropout)
+                                    for i, o in zip((features, *blocks), blocks))
+        self.head = linear(blocks[-1], 1)
+
+    def forward(self, e):
+        x0 = v = e.flatten(1)
+        for block in self.blocks:
+            v = block(x0, v)
+        return self.head(v)
+
+    def tensors(self):
+        named = layer_tensors({"head": self.head})
+        for i, block in enumerate(self.blocks):
+            named |= {f"block{i}.{name}": tensor for name, tensor in block.tensors().items()}
+        return named
+
+
+class FinalMlp(Network):
+    """Two gated streams and a bilinear map of their heads."""
+
+    GOLDEN = {"kind": "final_mlp", "first_order": False}
+    width = 10
+
+    def __init__(self, hidden1=(400, 400, 400), hidden2=(1000,), dropout1=0.2, dropout2=0.3, gate=800, heads=200):
+        super().__init__()
+        features = FIELDS * self.width
+        self.contexts = nn.ParameterList(torch.zeros(self.width) for _ in range(2))
+        self.gates = nn.ModuleList(nn.Sequential(linear(self.width, gate), nn.ReLU(), linear(gate, features))
+                                   for _ in range(2))
+        self.streams = nn.ModuleList((hidden_layers(features, hidden1, dropout1, True),
+                                      hidden_layers(features, hidden2, dropout2, True)))
+        self.heads = nn.ModuleList((linear(hidden1[-1], 1), linear(hidden2[-1], 1)))
+        self.fusion = xavier(heads, hidden2[-1] // heads, hidden1[-1] // heads)
+        # The gates read no row: they are computed once for the two rows of `count`, and stand in a row's work in Elastor's.
+        self.extra_multiply_adds = -gate * (self.width + features)
+
+    def forward(self, e):
+        x = e.flatten(1)
+        a, b = (stream(2 * torch.sigmoid(gate(context)) * x)
+                for stream, gate, context in zip(self.streams, self.gates, self.contexts))
+        count = len(self.fusion)
+        mapped = tokens_linear(a.unflatten(1, (count, -1)), self.fusion).transpose(0, 1).flatten(1)
+        return self.heads[0](a) + self.heads[1](b) + (mapped * b).sum(1, keepdim=True)
+
+    def tensors(self):
+        named = {"fusion.weight": self.fusion}
+        for s in (1, 2):
+            named |= hidden_tensors(f"deep{s}", self.streams[s - 1])
+            named[f"gate{s}.context"] = self.contexts[s - 1]
+            named |= layer_tensors({f"gate{s}.hidden": self.gates[s - 1][0],
+                                    f"gate{s}.output": self.gates[s - 1][2],
+                                    f"head{s}": self.heads[s - 1]})
+        return named
+
+
+class TokenSwiGlu(nn.Module):
+    """W (swish(G x) * U x) with own weights for each token; biases by choice."""
+
+    def __init__(self, t, d, h, biases):
+        super().__init__()
+        self.gate, self.hidden, self.output = xavier(t, h, d), xavier(t, h, d), xavier(t, d, h)
+        self.biases = nn.ParameterList(torch.zeros(t, 1, n) for n in (h, h, d)) if biases else None
+
+    def forward(self, x):  # [B, T, D]
+        gate, up = tokens_linear(x, self.gate), tokens_linear(x, self.hidden)
+        if self.biases is not None:
+            gate, up = gate + self.biases[0], up + self.biases[1]
+        y = torch.bmm(F.silu(gate) * up, self.output.transpose(1, 2))
+        return (y if self.biases is None else y + self.biases[2]).transpose(0, 1)
+
+    def tensors(self):
+        named = {"gate.weight": self.gate, "hidden.weight": self.hidden, "output.weight": self.output}
+        if self.biases is not None:
+            named |= {f"{name}.bias": bias.squeeze(1) for name, bias in zip(("gate", "hidden", "output"), self.biases)}
+        return named
+
+
+def transposed_blocks(x):
+    """RankMixer's mixing of x [B, T, D]: part h of every token becomes token h."""
+    return x.unflatten(2, (x.shape[1], -1)).transpose(1, 2).reshape(x.shape)
+
+
+class TokenMixerLarge(Network):
+    """T = D = 26, two blocks, SwiGLU of 2 D."""
+
+    GOLDEN = {"kind": "token_mixer_large", "tokens": 26, "residual_every": 2}
+
+    def __init__(self, tokens=26, width=26, blocks=2, expansion=2):
+        super().__init__()
+        self.group = math.ceil(FEATURES / (tokens - 1))
+        self.padding = self.group * (tokens - 1) - FEATURES
+        self.whole = linear(FEATURES, width)
+        self.groups = xavier(tokens - 1, width, self.group)
+        self.group_biases = nn.Parameter(torch.zeros(tokens - 1, 1, width))
+        self.norms = nn.ModuleList(RmsNorm(width) for _ in range(2 * blocks))
+        self.networks = nn.ModuleList(TokenSwiGlu(tokens, width, expansion * width, False) for _ in range(2 * blocks))
+        self.head = linear(width, 1)
+
+    def forward(self, e):
+        flat = e.flatten(1)
+        groups = F.pad(flat, (0, self.padding)).unflatten(1, (-1, self.group))
+        groups = (tokens_linear(groups, self.groups) + self.group_biases).transpose(0, 1)
+        x = torch.cat([self.whole(flat).unsqueeze(1), groups], 1)
+        for i in range(0, len(self.norms), 2):
+            m = transposed_blocks(x)
+            m = m + self.networks[i](self.norms[i](m))
+            x = x + self.networks[i + 1](self.norms[i + 1](transposed_blocks(m)))
+        return self.head(x.mean(1))
+
+    def tensors(self):
+        named = layer_tensors({"tokenizer.global": self.whole, "head": self.head})
+        named |= {"tokenizer.groups.weight": self.groups,
+                  "tokenizer.groups.bias": self.group_biases.squeeze(1)}
+        for i, (norm, network) in enumerate(zip(self.norms, self.networks)):
+            part = f"block{i // 2}.{('mixing', 'ffn')[i % 2]}"
+            named[f"{part}.norm.gain"] = norm.gain
+            named |= {f"{part}.{name}": tensor for name, tensor in network.tensors().items()}
+        return named
+
+
+class UniMixerBlock(nn.Module):
+    ITERATIONS = 20
+
+    def __init__(self, tokens, width, expansion, block_width):
+        super().__init__()
+        count = tokens * width // block_width
+        self.within = nn.Parameter(2 * torch.randn(count, block_width, block_width))
+        self.between = nn.Parameter(2 * torch.randn(count, count))
+        self.norm, self.x_norm, self.y_norm = RmsNorm(width), RmsNorm(width), RmsNorm(width)
+        self.ffn = TokenSwiGlu(tokens, width, expansion * width, True)
+
+    def matrices(self, logits):
+        s = (logits + logits.transpose(-1, -2)) / 2
+        for _ in range(self.ITERATIONS):
+            s = s.log_softmax(-1).log_softmax(-2)
+        return s.exp()
+
+    def forward(self, x, y, z):
+        blocks = z.reshape(len(z), *self.within.shape[:2])
+        h = torch.bmm(blocks.transpose(0, 1), self.matrices(self.within)).transpose(0, 1)
+        mixed = torch.matmul(self.matrices(self.between), h).reshape(z.shape)
+        o = self.ffn(self.norm(z + mixed))
+        x, y = self.x_norm(x + o), y + o
+        return x, y, x + self.y_norm(y)
+
+    def tensors(self):
+        named = {"mixing.within.logits": self.within, "mixing.between.logits": self.between,
+                 "mixing.norm.gain": self.norm.gain, "x_norm.gain": self.x_norm.gain,
+                 "y_norm.gain": self.y_norm.gain}
+        return named | {f"ffn.{name}": tensor for name, tensor in self.ffn.tensors().items()}
+
+
+class UniMixer(Network):
+    """T = D = 26, two blocks, SwiGLU of 2 D, blocks of 26 features."""
+
+    GOLDEN = {"kind": "uni_mixer", "tokens": 26, "block_width": 26, "tau": 1.0,
+              "sinkhorn_iterations": UniMixerBlock.ITERATIONS}
+
+    def __init__(self, tokens=26, width=26, blocks=2, expansion=2, block_width=26):
+        super().__init__()
+        self.shape = (tokens, FEATURES // tokens)
+        self.tokenizer = xavier(tokens, width, FEATURES // tokens)
+        self.tokenizer_bias = nn.Parameter(torch.zeros(tokens, 1, width))
+        self.norm = RmsNorm(width)
+        self.blocks = nn.ModuleList(UniMixerBlock(tokens, width, expansion, block_width) for _ in range(blocks))
+        self.head = linear(width, 1)
+
+    def forward(self, e):
+        groups = e.flatten(1).unflatten(1, self.shape)
+        x = y = (tokens_linear(groups, self.tokenizer) + self.tokenizer_bias).transpose(0, 1)
+        z = x + self.norm(y)
+        for block in self.blocks:
+            x, y, z = block(x, y, z)
+        return self.head(z.mean(1))
+
+    def tensors(self):
+        named = {"tokenizer.weight": self.tokenizer, "tokenizer.bias": self.tokenizer_bias.squeeze(1),
+                 "norm.gain": self.norm.gain} | layer_tensors({"head": self.head})
+        for i, block in enumerate(self.blocks):
+            named |= {f"block{i}.{name}": tensor for name, tensor in block.tensors().items()}
+        return named
+
+
+class OneTransBlock(nn.Module):
+    def __init__(self, tokens, width, heads, expansion):
+        super().__init__()
+        self.heads = heads
+        self.norm, self.ffn_norm = RmsNorm(width), RmsNorm(width)
+        self.maps = nn.ParameterList(xavier(tokens, width, width) for _ in range(3))
+        self.output = linear(width, width)
+        self.up, self.up_bias = xavier(tokens, expansion * width, width), nn.Parameter(
+            torch.zeros(tokens, 1, expansion * width))
+        self.down, self.down_bias = xavier(tokens, width, expansion * width), nn.Parameter(
+            torch.zeros(tokens, 1, width))
+        later = torch.full((tokens, tokens), -math.inf).triu(1)
+        self.register_buffer("later", later, persistent=False)
+
+    def forward(self, x):  # [B, T, D]
+        n = self.norm(x)
+        # [T, B, D] to [B, heads, T, D / heads]
+        q, k, v = (tokens_linear(n, weight).unflatten(2, (self.heads, -1)).permute(1, 2, 0, 3)
+                   for weight in self.maps)
+        scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3]) + self.later
+        y = torch.softmax(scores, 3) @ v
+        z = x + self.output(y.transpose(1, 2).flatten(2))
+        h = F.silu(tokens_linear(self.ffn_norm(z), self.up) + self.up_bias)
+        return z + torch.baddbmm(self.down_bias, h, self.down.transpose(1, 2)).transpose(0, 1)
+
+    def tensors(self):
+        named = {f"attention.{name}.weight": weight for name, weight in zip(("query", "key", "value"), self.maps)}
+        named |= {"attention.norm.gain": self.norm.gain, "ffn.norm.gain": self.ffn_norm.gain,
+                  "ffn.hidden.weight": self.up, "ffn.hidden.bias": self.up_bias.squeeze(1),
+                  "ffn.output.weight": self.down, "ffn.output.bias": self.down_bias.squeeze(1)}
+        return named | layer_tensors({"attention.output": self.output})
+
+
+class OneTrans(Network):
+    """Without histories: 26 tokens of 26 features, two blocks of two heads."""
+
+    GOLDEN = {"kind": "one_trans", "tokens": 26, "blocks": 2, "heads": 2, "pyramid_multiple": 32}
+
+    def __init__(self, tokens=26, width=26, blocks=2, heads=2, expansion=4, hidden=256):
+        super().__init__()
+        self.tokens = tokens
+        self.hidden, self.output = linear(FEATURES, hidden), linear(hidden, tokens * width)
+        self.blocks = nn.ModuleList(OneTransBlock(tokens, width, heads, expansion) for _ in range(blocks))
+        self.head = linear(width, 1)
+
+    def forward(self, e):
+        x = self.output(F.silu(self.hidden(e.flatten(1)))).unflatten(1, (self.tokens, -1))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x.mean(1))
+
+    def tensors(self):
+        named = layer_tensors({"tokenizer.hidden0": self.hidden, "tokenizer.output": self.output, "head": self.head})
+        for i, block in enumerate(self.blocks):
+            named |= {f"block{i}.{name}": tensor for name, tensor in block.tensors().items()}
+        return named
+
+
 NETWORKS = {"rank_elastor": RankElastor, "rank_mixer": RankMixer, "mlp": Mlp, "dcn_v2": DcnV2,
-            "x_deep_fm": XDeepFm, "auto_int": AutoInt, "wukong": Wukong, "dlrm": Dlrm}
+            "x_deep_fm": XDeepFm, "auto_int": AutoInt, "wukong": Wukong, "dlrm": Dlrm, "lr": Lr, "fm": Fm,
+            "fw_fm": FwFm, "wide_and_deep": WideAndDeep, "deep_fm": DeepFm, "nfm": Nfm, "ipnn": Ipnn, "dcn": Dcn,
+            "mask_net": MaskNet, "final_mlp": FinalMlp, "token_mixer_large": TokenMixerLarge,
+            "uni_mixer": UniMixer, "one_trans": OneTrans}
 
 
 class Dense(nn.Module):
