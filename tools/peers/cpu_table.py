@@ -281,6 +281,8 @@ def print_steps(options):
             shape = [TITLES[model], f"{batch:,}"]
             torch.append(shape + [rate_cell(rates, name) for name in ("lazy", "eager", "compile")]
                          + [ratio_cell(rates, "lazy", best(rates, ["eager", "compile"]))])
+            if model not in FRAMEWORK_MODELS:
+                continue
             fuxictr.append(shape + [rate_cell(rates, n) for n in ("dense", "lazy", "fuxictr")]
                            + [ratio_cell(rates, name, "fuxictr") for name in ("dense", "lazy")])
             torchrec.append(shape + [rate_cell(rates, name) for name in ("row_wise", "torchrec")]
