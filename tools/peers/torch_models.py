@@ -383,6 +383,38 @@ class Wukong(Network):
         return named
 
 
+class PairProducts(torch.autograd.Function):
+    """x [B, m, k] to x_i . x_j for i < j, row after row of the triangle, at the places `pairs` of a matrix [m, m].
+    both: of each of its places, the pair's number, or that of pairs on the diagonal. The gradient takes one product of
+    matrices, where autograd's takes two and a scatter."""
+
+    @staticmethod
+    def forward(ctx, x, pairs, both):
+        ctx.save_for_backward(x, both)
+        return torch.bmm(x, x.transpose(1, 2)).flatten(1)[:, pairs]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, both = ctx.saved_tensors
+        return torch.bmm(F.pad(gradient, (0, 1))[:, both], x), None, None
+
+
+class Pairs(nn.Module):
+    """The products of all pairs of m vectors, [B, m (m - 1) / 2]."""
+
+    def __init__(self, vectors):
+        super().__init__()
+        first, second = torch.triu_indices(vectors, vectors, 1)
+        both = torch.full((vectors, vectors), len(first))
+        both[first, second] = both[second, first] = torch.arange(len(first))
+        self.register_buffer("pairs", first * vectors + second, persistent=False)
+        self.register_buffer("both", both, persistent=False)
+        self.count = len(first)
+
+    def forward(self, x):
+        return PairProducts.apply(x, self.pairs, self.both)
+
+
 class Dlrm(Network):
     """The products of pairs, between a bottom and a top network."""
 
@@ -391,18 +423,15 @@ class Dlrm(Network):
 
     def __init__(self, bottom=(512, 256, 64), hidden=(512, 256)):
         super().__init__()
-        vectors = CATEGORICAL + 1
+        self.pairs = Pairs(CATEGORICAL + 1)
         self.bottom = hidden_layers(NUMERIC * self.width, (*bottom, self.width), 0)
-        self.top = hidden_layers(self.width + vectors * (vectors - 1) // 2, hidden, 0)
+        self.top = hidden_layers(self.width + self.pairs.count, hidden, 0)
         self.output = linear(hidden[-1], 1)
-        first, second = torch.triu_indices(vectors, vectors, 1)
-        self.register_buffer("pairs", first * vectors + second, persistent=False)
 
     def forward(self, e):
         bottom = self.bottom(e[:, :NUMERIC].flatten(1))
         x = torch.cat([bottom.unsqueeze(1), e[:, NUMERIC:]], 1)
-        products = torch.bmm(x, x.transpose(1, 2)).flatten(1).index_select(1, self.pairs)
-        return self.output(self.top(torch.cat([bottom, products], 1)))
+        return self.output(self.top(torch.cat([bottom, self.pairs(x)], 1)))
 
     def tensors(self):
         return (hidden_tensors("bottom", self.bottom) | hidden_tensors("top", self.top)
@@ -412,19 +441,6 @@ class Dlrm(Network):
 def pooled_products(e):
     """Half of the square of the sum less the sum of squares, over the fields of e [B, n, k]: [B, k]."""
     return 0.5 * (e.sum(1).square() - e.square().sum(1))
-
-
-class FieldProducts(nn.Module):
-    """The products of all pairs of fields, [B, n (n - 1) / 2]."""
-
-    def __init__(self):
-        super().__init__()
-        first, second = torch.triu_indices(FIELDS, FIELDS, 1)
-        self.register_buffer("pairs", first * FIELDS + second, persistent=False)
-        self.count = len(self.pairs)
-
-    def forward(self, e):
-        return torch.bmm(e, e.transpose(1, 2)).flatten(1).index_select(1, self.pairs)
 
 
 class Lr(Network):
@@ -459,7 +475,7 @@ class FwFm(Network):
 
     def __init__(self):
         super().__init__()
-        self.products = FieldProducts()
+        self.products = Pairs(FIELDS)
         self.head = linear(self.products.count + FIELDS * self.width, 1)
 
     def forward(self, e):
@@ -518,7 +534,7 @@ class Ipnn(DeepNetwork):
     first_order = False
 
     def __init__(self):
-        products = FieldProducts()
+        products = Pairs(FIELDS)
         super().__init__(FIELDS * self.width + products.count)
         self.products = products
 
