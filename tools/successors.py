@@ -40,11 +40,16 @@ def read_sweep(folder, measured):
     """{(model, blocks): [(seed, folder of measurements)]} of finished final runs."""
     runs = collections.defaultdict(list)
     places = measured or os.path.join(folder, "runs")
-    with open(os.path.join(folder, "runs.csv"), newline="") as file:
+    table = os.path.join(folder, "runs.csv")
+    if not os.path.isfile(table):
+        sys.exit(f"{table}: no such file; expected the folder of a sweep")
+    with open(table, newline="") as file:
         for row in csv.DictReader(file):
             path = os.path.join(places, row["folder"])
             if row["stage"] != "tune" and row["state"] == "done" and os.path.isdir(path):
                 runs[row["model"], int(row["model.blocks"])].append((int(row["training.seed"]), path))
+    if not runs:
+        sys.exit(f"{places}: none of the sweep's final runs is there")
     return {key: sorted(value) for key, value in runs.items()}
 
 

@@ -378,6 +378,9 @@ def main():
         options.models, options.batches, options.rounds = "rank_elastor", "1024", 3
         options.embeddings, options.optimizers = EMBEDDINGS[0], next(iter(OPTIMIZERS))
     options.models, options.peers = options.models.split(","), options.peers.split(",")
+    for model in options.models:
+        if model not in TITLES:
+            parser.error(f"--models: {model}; expected some of {','.join(TITLES)}")
     options.batches = [int(batch) for batch in options.batches.split(",")]
     options.embeddings = options.embeddings.split(",")
     options.optimizers = options.optimizers.split(",")
