@@ -120,6 +120,12 @@ field_of_stages() { awk -F, -v c="$1" 'NR > 1 { print $c }' spectra/spectra.csv 
 expect_same 'means drawn' "$(field_of_stages 6)" \
   "$(awk -F, '$1 == "stable rank" { print $4 }' spectra/spectra_means.csv | xargs)"
 [[ ! -e spectra_alone/spectra_means.csv ]] || fail 'data of pictures that nobody asked for'
+# Ranks of directions are others, on any spread the same.
+run 3 directions --mode=spectra --model=measured/model --set=spectrum.unit_tokens=true
+run 1 directions_alone --mode=spectra --model=measured/model --set=spectrum.unit_tokens=true
+cmp directions/spectra.csv directions_alone/spectra.csv || fail 'ranks of directions differ'
+[[ $(column_of directions/spectra.csv stable_mean 3) != "$(column_of spectra/spectra.csv stable_mean 3)" ]] ||
+  fail 'unit_tokens changes no rank'
 run 1 spectra_of_rows --mode=spectra --model=measured/model
 [[ ! -e spectra_of_rows/spectra_samples.csv ]] || fail 'ranks of samples that nobody asked for'
 "$spectra_report" measured --output_dir=report >report.log || fail 'spectra_report'
