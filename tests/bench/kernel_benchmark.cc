@@ -104,6 +104,11 @@ struct Buffers {
   std::vector<float> gradients = std::vector<float>(2 * kTokens * kWidth * 6 * kWidth + 400 * 400);
   std::vector<float> vectors = RandomNumbers<float>(400, 13);
 
+  // 16 leaves of one panel each.
+  PassLeaves leaves =
+      PassLeaves(0, std::array<int64_t, 17>{0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192,
+                                            208, 224, 240, 256});
+
   float* Gradient(int64_t token, int64_t size) { return gradients.data() + token * size; }
 };
 
@@ -124,6 +129,10 @@ void AddWholeLayerKernels(Buffers& b, std::vector<Kernel>& kernels) {
     kernels.push_back({name + "_gradient", ProductFlops(size, size), [=, &b] {
                          WeightGradient<float>(out, in, b.gradients.data(), size, Store::kOverwrite,
                                                precision);
+                       }});
+    kernels.push_back({name + "_gradient_of_16_leaves", ProductFlops(size, size), [=, &b] {
+                         WeightGradient<float>(b.leaves.leaves(), out, in, b.gradients.data(), size,
+                                               Store::kOverwrite, precision);
                        }});
   };
   add_square("mixing_390x390", kAll, b.x.buffer.view(), b.y.buffer.view(), true);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "core/kernels/cpu/line_aligned.h"
 
 namespace elastor {
 namespace {
@@ -15,12 +16,8 @@ constexpr int kMaxSegments = 8;
 
 // A view of `memory`, from the start of a cache line on.
 Panels<float> Words(int64_t rows, int64_t features, std::vector<float>& memory) {
-  constexpr size_t kLine = 64;
-  memory.resize(
-      std::max<size_t>(memory.size(), PanelElements(rows, features) + kLine / sizeof(float)));
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory.data());
-  float* line = memory.data() + (kLine - begin % kLine) % kLine / sizeof(float);
-  return {line, rows, features, PanelStride(features)};
+  return {LineAligned(PanelElements(rows, features), memory), rows, features,
+          PanelStride(features)};
 }
 
 // Calls product(begin, count, runs) for some rows at a time, multiples of kPanelRows but for the
@@ -99,7 +96,8 @@ void WeightGradientInBFloat16(std::span<const LeafRows> leaves, Panels<const flo
     KernelsOfBFloat16().pair_rows(leaves[i].Of(x), word_leaves[i].Of(x_words));
   }
   KernelsOfBFloat16().gradient.weight(word_leaves, static_cast<int64_t>(leaves.size()), dy_words,
-                                      x_words, dw, stride, store);
+                                      x_words, dw, stride, store,
+                                      WeightGradientScratch<float>(panels));
 }
 
 }  // namespace elastor

@@ -48,11 +48,18 @@ using GatedUpProjectionKernel = void(const PackedTiles<T>& w, const Run<T>* runs
                                      const T* bias1, const T* bias2, Activation activation,
                                      Panels<T> h, Panels<T> first_factor, Panels<T> second_factor);
 
+// Sizes of what a weight gradient rearranges of x at a time: tiles of up to kSweepFeatures features
+// that fill kSweepBytes, or one tile; kShortFeatures features if there are few panels.
+inline constexpr int64_t kSweepBytes = 20 * 1024;
+inline constexpr int64_t kSweepFeatures = 16;
+inline constexpr int64_t kMaxShortPanels = 32;
+inline constexpr int64_t kShortFeatures = 32;
 template <typename T>
 struct GradientKernels {
-  // The features of x lie one panel line apart.
+  // scratch: as much as the larger of kMaxShortPanels panels of kShortFeatures features, and
+  // dy.panels() of kSweepFeatures.
   void (*weight)(const LeafRows* leaves, int64_t leaf_count, Panels<const T> dy, Panels<const T> x,
-                 T* dw, int64_t stride, Store store);
+                 T* dw, int64_t stride, Store store, T* scratch);
   decltype(BiasGradient<T>)* bias;
 };
 
@@ -123,6 +130,10 @@ extern const KernelTable<double> kDoubleKernels;
 // The table of ActiveIsa().
 template <typename T>
 const KernelTable<T>& Kernels();
+
+// Returns scratch of GradientKernels<T>::weight, which lives until the thread's next call.
+template <typename T>
+T* WeightGradientScratch(int64_t panels);
 
 }  // namespace elastor
 

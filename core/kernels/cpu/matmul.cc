@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/kernels/cpu/bfloat16.h"
 #include "core/kernels/cpu/kernel_table.h"
+#include "core/kernels/cpu/line_aligned.h"
 
 namespace elastor {
 namespace {
@@ -37,21 +38,6 @@ std::span<const Run<T>> CutIntoRuns(std::span<const Panels<const T>> segments) {
     }
   }
   return runs;
-}
-
-// A copy of a strided view. Lives until the thread's next call.
-template <typename T>
-Panels<const T> Gathered(Panels<const T> x) {
-  thread_local std::vector<T> memory;
-  memory.resize(PanelElements(x.rows, x.features));
-  const Panels<T> copy = {memory.data(), x.rows, x.features, PanelStride(x.features)};
-  for (int64_t panel = 0; panel < x.panels(); ++panel) {
-    for (int64_t f = 0; f < x.features; ++f) {
-      std::copy_n(x.Panel(panel) + f * x.feature_stride, kPanelRows,
-                  copy.Panel(panel) + f * kPanelRows);
-    }
-  }
-  return copy;
 }
 
 template <typename T>
@@ -116,9 +102,17 @@ void WeightGradient(std::span<const LeafRows> leaves, Panels<const T> dy, Panels
     if (precision == Precision::kBFloat16)
       return WeightGradientInBFloat16(leaves, dy, x, dw, stride, store);
   }
-  if (x.feature_stride != kPanelRows) x = Gathered(x);
   Kernels<T>().gradient.weight(leaves.data(), static_cast<int64_t>(leaves.size()), dy, x, dw,
-                               stride, store);
+                               stride, store, WeightGradientScratch<T>(x.panels()));
+}
+
+template <typename T>
+T* WeightGradientScratch(int64_t panels) {
+  constexpr int64_t kLeast = kMaxShortPanels * kPanelRows * kShortFeatures;
+  static_assert(kLeast * sizeof(T) >= kSweepBytes);
+  const int64_t elements = std::max(kLeast, panels * kPanelRows * kSweepFeatures);
+  thread_local std::vector<T> memory;
+  return LineAligned(elements, memory);
 }
 
 template <typename T>
@@ -132,6 +126,8 @@ template void WeightGradient<float>(std::span<const LeafRows>, Panels<const floa
                                     Panels<const float>, float*, int64_t, Store, Precision);
 template void WeightGradient<double>(std::span<const LeafRows>, Panels<const double>,
                                      Panels<const double>, double*, int64_t, Store, Precision);
+template float* WeightGradientScratch<float>(int64_t);
+template double* WeightGradientScratch<double>(int64_t);
 ELASTOR_INSTANTIATE(BiasGradient, float, double)
 
 }  // namespace elastor

@@ -17,8 +17,8 @@ inline namespace ELASTOR_ISA {
 // Returns whether these kernels are used: leaves have few panels on average, and the transposition
 // serves many features of dy.
 inline bool IsShortLeafGradient(int64_t leaf_count, int64_t panels, int64_t dy_features) {
-  constexpr int64_t kMaxPanels = 32, kMaxPanelsPerLeaf = 4, kMinDyFeatures = 128;
-  return panels <= kMaxPanels && panels <= kMaxPanelsPerLeaf * leaf_count &&
+  constexpr int64_t kMaxPanelsPerLeaf = 4, kMinDyFeatures = 128;
+  return panels <= kMaxShortPanels && panels <= kMaxPanelsPerLeaf * leaf_count &&
          dy_features >= kMinDyFeatures;
 }
 
@@ -51,8 +51,10 @@ ELASTOR_INLINE ShortTile<T, kDy> ShortChain(const T* dy, int64_t feature_stride,
   for (; panels > 0; --panels) {
 #pragma GCC unroll 2
     for (int row = 0; row < kPanelRows; row += kChains) {
-      const Vec<T> x0 = Load(x);
-      const Vec<T> x1 = Load(x + kLanes<T>);
+      Vec<T> x0 = Load(x);
+      Vec<T> x1 = Load(x + kLanes<T>);
+      KeepInRegister(x0);
+      KeepInRegister(x1);
 #pragma GCC unroll 6
       for (int j = 0; j < kDy; ++j) {
         const Vec<T> d = Broadcast(dy[j * feature_stride + row]);
@@ -96,10 +98,17 @@ template <typename T, int kDy>
     }
   }
   for (int j = 0; j < kDy; ++j) {
+    T* const out = dw + j * stride;
+    if (columns == kShortColumns<T>) {
+      for (int i = 0; i < 2; ++i) {
+        T* const to = out + i * kLanes<T>;
+        Save(to, store == Store::kAdd ? Load(to) + sums[0].v[j][i] : sums[0].v[j][i]);
+      }
+      continue;
+    }
     T row[kShortColumns<T>];
     Save(row, sums[0].v[j][0]);
     Save(row + kLanes<T>, sums[0].v[j][1]);
-    T* const out = dw + j * stride;
     for (int64_t k = 0; k < columns; ++k) {
       out[k] = store == Store::kAdd ? out[k] + row[k] : row[k];
     }
@@ -132,9 +141,8 @@ ELASTOR_INLINE void TransposePanels(Panels<const double> x, double* out) {
 
 template <typename T>
 void ShortLeafGradient(const LeafRows* leaves, int64_t leaf_count, Panels<const T> dy,
-                       Panels<const T> x, T* dw, int64_t stride, Store store) {
-  constexpr int64_t kMaxRows = 512;
-  alignas(64) T rows[kMaxRows * kShortColumns<T>];
+                       Panels<const T> x, T* dw, int64_t stride, Store store, T* rows) {
+  static_assert(kShortColumns<T> <= kShortFeatures);
   if (x.features < kShortColumns<T>) {
     // Results of the missing columns are not stored, but their inputs must be finite numbers.
     for (int64_t i = 0; i < x.panels() * kPanelRows * kShortColumns<T>; ++i) rows[i] = 0;
