@@ -29,9 +29,12 @@ template <typename T>
 void SigmoidGateBackward(Panels<const T> a, Panels<const T> b, Panels<const T> dy, Panels<T> da,
                          Panels<T> db);
 
-// y = max(x, 0); derivative = 1 where x > 0, else 0, unless that view is empty. Both may be x.
+// y = max(x, 0), which may be x.
 template <typename T>
-void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative);
+void Relu(Panels<const T> x, Panels<T> y);
+// dx = dy * (1 where y > 0, else 0), which may be dy.
+template <typename T>
+void ReluBackward(Panels<const T> y, Panels<const T> dy, Panels<T> dx);
 
 // y = activation(x); derivative = activation'(x), unless that view is empty. Both may be x.
 template <typename T>

@@ -84,14 +84,23 @@ void SigmoidGateBackward(Panels<const T> a, Panels<const T> b, Panels<const T> d
 }
 
 template <typename T>
-void Relu(Panels<const T> x, Panels<T> y, Panels<T> derivative) {
+void Relu(Panels<const T> x, Panels<T> y) {
   CheckSameShape<T>(x, y);
   const Vec<T> zero = Broadcast(T{0});
-  const Vec<T> one = Broadcast(T{1});
   ForEachLine(y, [&](auto at, int64_t) {
     const Vec<T> value = Load(at(x));
-    if (derivative.data != nullptr) Save(at(derivative), value > zero ? one : zero);
     Save(at(y), value > zero ? value : zero);
+  });
+}
+
+template <typename T>
+void ReluBackward(Panels<const T> y, Panels<const T> dy, Panels<T> dx) {
+  CheckSameShape<T>(y, dx);
+  CheckSameShape<T>(dy, dx);
+  const Vec<T> zero = Broadcast(T{0});
+  const Vec<T> one = Broadcast(T{1});
+  ForEachLine(dx, [&](auto at, int64_t) {
+    Save(at(dx), Load(at(dy)) * (Load(at(y)) > zero ? one : zero));
   });
 }
 
@@ -288,6 +297,7 @@ ELASTOR_INSTANTIATE(Scale, float, double)
 ELASTOR_INSTANTIATE(SigmoidGate, float, double)
 ELASTOR_INSTANTIATE(SigmoidGateBackward, float, double)
 ELASTOR_INSTANTIATE(Relu, float, double)
+ELASTOR_INSTANTIATE(ReluBackward, float, double)
 ELASTOR_INSTANTIATE(Activate, float, double)
 ELASTOR_INSTANTIATE(Copy, float, double)
 ELASTOR_INSTANTIATE(Fill, float, double)

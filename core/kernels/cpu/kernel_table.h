@@ -81,6 +81,9 @@ struct PairProductKernels {
                    const FeaturePair* pairs, const FeaturePair* end, Panels<T> da, Panels<T> db);
 };
 
+template <typename T>
+using DropoutKernel = void(const DropoutKey& key, KeptWords kept, Panels<const T> x, Panels<T> y);
+
 // scratch: 4 * kAttentionQueries * shape.keys * kPanelRows elements.
 template <typename T>
 struct AttentionKernels {
@@ -103,6 +106,7 @@ struct KernelTable {
   const NormKernels<T>& norm;
   const PairProductKernels<T>& pair_products;
   const AttentionKernels<T>& attention;
+  DropoutKernel<T>* const& dropout;
   decltype(MatrixProducts<T>)* const& matrix_products;
 };
 

@@ -129,19 +129,6 @@ ELASTOR_INLINE void SaveFirst(float* to, int64_t count, Float8 v) {
   if (count & 1) _mm_store_ss(to, part);
 }
 
-// Philox's words of several counters (philox_vec.h).
-using WordVec = Uint8;
-ELASTOR_INLINE WordVec WordNumbers() { return Uint8{0, 1, 2, 3, 4, 5, 6, 7}; }
-// The 64-bit products of all lanes: returns the low words.
-ELASTOR_INLINE WordVec MultiplyWords(WordVec a, uint32_t factor, WordVec& high) {
-  const __m256i f = _mm256_set1_epi64x(factor);
-  const __m256i lanes = reinterpret_cast<__m256i>(a);
-  const __m256i even = _mm256_mul_epu32(lanes, f);
-  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(lanes, 32), f);
-  high = reinterpret_cast<Uint8>(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa));
-  return reinterpret_cast<Uint8>(_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa));
-}
-
 #ifdef __AVX512F__
 // 64 bytes: the same functions.
 using Float16 [[gnu::vector_size(64)]] = float;
@@ -209,6 +196,23 @@ ELASTOR_INLINE FloatVec Broadcast(float s) { return _mm512_set1_ps(s); }
 ELASTOR_INLINE DoubleVec Broadcast(double s) { return _mm512_set1_pd(s); }
 inline constexpr int kRegisters = 32;
 
+// Philox's words of several counters (philox_vec.h).
+using WordVec = Uint16;
+ELASTOR_INLINE WordVec WordNumbers() {
+  return Uint16{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+}
+// The 64-bit products of all lanes: returns the low words.
+ELASTOR_INLINE WordVec MultiplyWords(WordVec a, uint32_t factor, WordVec& high) {
+  const __m512i f = _mm512_set1_epi64(factor);
+  const __m512i lanes = reinterpret_cast<__m512i>(a);
+  const __m512i even = _mm512_mul_epu32(lanes, f);
+  const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(lanes, 32), f);
+  high =
+      reinterpret_cast<Uint16>(_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd));
+  return reinterpret_cast<Uint16>(
+      _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32)));
+}
+
 // CombineChains of chains.h.
 template <typename Chains>
 ELASTOR_INLINE void CombineFloatChains(const Chains (&chains)[8], FloatVec* sums) {
@@ -263,6 +267,19 @@ ELASTOR_INLINE DoubleVec Load(const double* p) { return Load4(p); }
 ELASTOR_INLINE FloatVec Broadcast(float s) { return _mm256_set1_ps(s); }
 ELASTOR_INLINE DoubleVec Broadcast(double s) { return _mm256_set1_pd(s); }
 inline constexpr int kRegisters = 16;
+
+// Philox's words of several counters (philox_vec.h).
+using WordVec = Uint8;
+ELASTOR_INLINE WordVec WordNumbers() { return Uint8{0, 1, 2, 3, 4, 5, 6, 7}; }
+// The 64-bit products of all lanes: returns the low words.
+ELASTOR_INLINE WordVec MultiplyWords(WordVec a, uint32_t factor, WordVec& high) {
+  const __m256i f = _mm256_set1_epi64x(factor);
+  const __m256i lanes = reinterpret_cast<__m256i>(a);
+  const __m256i even = _mm256_mul_epu32(lanes, f);
+  const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(lanes, 32), f);
+  high = reinterpret_cast<Uint8>(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa));
+  return reinterpret_cast<Uint8>(_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa));
+}
 
 template <typename Chains>
 ELASTOR_INLINE void CombineFloatChains(const Chains (&chains)[8], FloatVec* sums) {

@@ -180,24 +180,23 @@ std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const PadOp& op, CpuKernelContext* c
 }
 
 template <typename T>
-std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const ReluOp&, CpuKernelContext* context) {
-  const int derivative = context->Save(context->input_features(0));  // 1 where x > 0, else 0
-  const auto forward = [derivative](const Pass<T>& pass, const KernelMemory<T>& memory,
-                                    const ForwardOperands<T>& o) {
+std::unique_ptr<CpuKernel<T>> MakeCpuKernel(const ReluOp&, CpuKernelContext*) {
+  const auto forward = [](const Pass<T>& pass, const ForwardOperands<T>& o) {
     pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
       const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
-      Relu<T>(rows(o.inputs[0]), rows(o.output), rows(memory.Saved(derivative)));
+      Relu<T>(rows(o.inputs[0]), rows(o.output));
     });
   };
-  const auto backward = [derivative](const Pass<T>& pass, const KernelMemory<T>& memory,
-                                     const BackwardOperands<T>& o) {
+  const auto backward = [](const Pass<T>& pass, const BackwardOperands<T>& o) {
     pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
       const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
-      Multiply<T>(rows(o.doutput), rows(Panels<const T>(memory.Saved(derivative))),
-                  rows(o.dinputs[0]));
+      ReluBackward<T>(rows(o.output), rows(o.doutput), rows(o.dinputs[0]));
     });
   };
-  return KernelOf<T>({.in_place_inputs = 1, .gradient_in_place = true}, forward, backward);
+  return KernelOf<T>({.in_place_inputs = 1,
+                      .reads_output = KernelTraits::OutputRead::kSign,
+                      .gradient_in_place = true},
+                     forward, backward);
 }
 
 template <typename T>

@@ -16,6 +16,7 @@ struct IsaKernels {
   static const NormKernels<T> norm;
   static const PairProductKernels<T> pair_products;
   static const AttentionKernels<T> attention;
+  static DropoutKernel<T>* const dropout;
   static decltype(MatrixProducts<T>)* const matrix_products;
 };
 

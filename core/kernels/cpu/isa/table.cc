@@ -14,6 +14,7 @@ constexpr KernelTable<T> kTable = {
     .norm = IsaKernels<T>::norm,
     .pair_products = IsaKernels<T>::pair_products,
     .attention = IsaKernels<T>::attention,
+    .dropout = IsaKernels<T>::dropout,
     .matrix_products = IsaKernels<T>::matrix_products,
 };
 
