@@ -43,6 +43,14 @@ ELASTOR_INLINE T* Line(Panels<T> view, int64_t vector, int64_t feature) {
          vector % kVectorsPerPanel<T> * kLanes<T>;
 }
 
+// Fetches the lines of `count` elements that will be written after some work.
+template <typename T>
+ELASTOR_INLINE void PrefetchToWrite(const T* elements, int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(elements + i, 1);
+  __builtin_prefetch(elements + count - 1, 1);
+}
+
 ELASTOR_INLINE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 }  // namespace ELASTOR_ISA

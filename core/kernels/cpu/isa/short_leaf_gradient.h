@@ -72,6 +72,7 @@ template <typename T, int kDy>
 [[gnu::noinline]] void ShortGradientTile(const LeafRows* leaves, int64_t leaf_count,
                                          Panels<const T> dy, const T* x, int64_t columns, T* dw,
                                          int64_t stride, Store store) {
+  for (int j = 0; j < kDy; ++j) PrefetchToWrite(dw + j * stride, columns);
   ShortTile<T, kDy> sums[kMaxLeafSums];
   ShortTile<T, kDy>* newest = sums - 1;
   for (const LeafRows* leaf = leaves; leaf != leaves + leaf_count; ++leaf) {

@@ -49,6 +49,7 @@ template <typename T, int kDy, int kX>
 [[gnu::noinline]] void GradientTile(const LeafRows* leaves, int64_t leaf_count, Panels<const T> dy,
                                     Panels<const T> x, int64_t columns, T* dw, int64_t stride,
                                     Store store) {
+  for (int j = 0; j < kDy; ++j) PrefetchToWrite(dw + j * stride, columns);
   ChainSums<T> sums[kMaxLeafSums][kDy];
   int sum_count = 0;
   for (const LeafRows* leaf = leaves; leaf != leaves + leaf_count; ++leaf) {
