@@ -58,8 +58,10 @@ int64_t PackRowsOfSquare(const MatrixView<double>&, int64_t, int64_t, int64_t, d
 // Writes rows [row, row + height) of `m` to columns of a k-major tile `pitch` wide.
 template <typename T>
 void PackRows(const MatrixView<T>& m, int64_t row, int64_t height, int64_t pitch, T* out) {
-  for (int64_t first = 0; first < height; first += kSquare) {
-    const int64_t rows = std::min<int64_t>(kSquare, height - first);
+  const int64_t rows = std::min<int64_t>(kSquare, height);
+  for (int64_t begin = 0; begin < height; begin += kSquare) {
+    // The last rows may be some that are packed already: whole squares are faster.
+    const int64_t first = std::min(begin, height - rows);
     const int64_t done = PackRowsOfSquare(m, row + first, rows, pitch, out + first);
     for (int64_t i = first; i < first + rows; ++i) {
       const T* from = m.data + (row + i) * m.row_stride;
