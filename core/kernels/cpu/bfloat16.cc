@@ -80,9 +80,9 @@ void WeightGradientInBFloat16(std::span<const LeafRows> leaves, Panels<const flo
                               Panels<const float> x, float* dw, int64_t stride, Store store) {
   thread_local std::vector<float> dy_memory;
   thread_local std::vector<float> x_memory;
-  LeafRows word_leaves[kMaxPassLeaves];
+  thread_local std::vector<LeafRows> word_leaves;
   int64_t panels = 0;
-  CHECK_LE(leaves.size(), std::size(word_leaves));
+  word_leaves.resize(leaves.size());
   for (size_t i = 0; i < leaves.size(); ++i) {
     word_leaves[i] = leaves[i];
     word_leaves[i].rows = leaves[i].Of(x).panels() * kPanelRows / 2;
@@ -95,8 +95,8 @@ void WeightGradientInBFloat16(std::span<const LeafRows> leaves, Panels<const flo
     KernelsOfBFloat16().pair_rows(leaves[i].Of(dy), word_leaves[i].Of(dy_words));
     KernelsOfBFloat16().pair_rows(leaves[i].Of(x), word_leaves[i].Of(x_words));
   }
-  KernelsOfBFloat16().gradient.weight(word_leaves, static_cast<int64_t>(leaves.size()), dy_words,
-                                      x_words, dw, stride, store,
+  KernelsOfBFloat16().gradient.weight(word_leaves.data(), static_cast<int64_t>(leaves.size()),
+                                      dy_words, x_words, dw, stride, store,
                                       WeightGradientScratch<float>(panels));
 }
 

@@ -52,7 +52,7 @@ using GatedUpProjectionKernel = void(const PackedTiles<T>& w, const Run<T>* runs
 // that fill kSweepBytes, or one tile; kShortFeatures features if there are few panels.
 inline constexpr int64_t kSweepBytes = 20 * 1024;
 inline constexpr int64_t kSweepFeatures = 16;
-inline constexpr int64_t kMaxShortPanels = 32;
+inline constexpr int64_t kMaxShortPanels = 64;
 inline constexpr int64_t kShortFeatures = 32;
 template <typename T>
 struct GradientKernels {

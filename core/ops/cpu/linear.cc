@@ -52,19 +52,16 @@ class LinearKernel final : public CpuKernel<T> {
   void Forward(const Pass<T>& pass, const KernelMemory<T>& memory,
                const ForwardOperands<T>& operands) const override {
     const bool save = pass.training && op_.activation != Activation::kIdentity;
-    pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
-      for (int64_t t = 0; t < op_.tokens; ++t) {
-        const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
-        Epilogue<T> epilogue;
-        if (op_.bias) epilogue.bias = bias_values_ + Map(t) * op_.out;
-        epilogue.activation = op_.activation;
-        if (save) epilogue.derivative = rows(Token(memory.Saved(derivative_), t, op_.out));
-        if (operands.inputs[1].data != nullptr) {
-          epilogue.residual = rows(Token(operands.inputs[1], t, op_.out));
-        }
-        MatMul<T>(forward_[Map(t)], {{rows(Token(operands.inputs[0], t, op_.in))}},
-                  rows(Token(operands.output, t, op_.out)), epilogue);
+    ForEachProduct(pass, [&](int64_t t, const auto& rows) {
+      Epilogue<T> epilogue;
+      if (op_.bias) epilogue.bias = bias_values_ + Map(t) * op_.out;
+      epilogue.activation = op_.activation;
+      if (save) epilogue.derivative = rows(memory.Saved(derivative_), op_.out);
+      if (operands.inputs[1].data != nullptr) {
+        epilogue.residual = rows(operands.inputs[1], op_.out);
       }
+      MatMul<T>(forward_[Map(t)], {{rows(operands.inputs[0], op_.in)}},
+                rows(operands.output, op_.out), epilogue);
     });
   }
 
@@ -79,16 +76,12 @@ class LinearKernel final : public CpuKernel<T> {
     DeliverGradients(pass, memory, operands.inputs[0], dz);
     const Panels<T> dx = operands.dinputs[0];
     if (dx.data == nullptr) return;
-    pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
-      for (int64_t t = 0; t < op_.tokens; ++t) {
-        const auto rows = [&](auto view) { return view.Rows(begin, end - begin); };
-        Epilogue<T> epilogue;
-        if (operands.addends[0].data != nullptr) {
-          epilogue.residual = rows(Token(operands.addends[0], t, op_.in));
-        }
-        MatMul<T>(transposed_[Map(t)], {{rows(Token(dz, t, op_.out))}}, rows(Token(dx, t, op_.in)),
-                  epilogue);
+    ForEachProduct(pass, [&](int64_t t, const auto& rows) {
+      Epilogue<T> epilogue;
+      if (operands.addends[0].data != nullptr) {
+        epilogue.residual = rows(operands.addends[0], op_.in);
       }
+      MatMul<T>(transposed_[Map(t)], {{rows(dz, op_.out)}}, rows(dx, op_.in), epilogue);
     });
   }
 
@@ -100,6 +93,40 @@ class LinearKernel final : public CpuKernel<T> {
   Panels<U> Token(Panels<U> view, int64_t t, int64_t width) const {
     if (op_.weights == LinearOp::Weights::kInterleaved) return view.Every(t, op_.tokens, width);
     return view.Slice(t * width, width);
+  }
+
+  // Whether the tokens of a pass are taken for panels of one view: they share their weights, and a
+  // pass of one panel would be half a tile, for which all weights pass by.
+  bool TokensAreRows(int64_t rows) const {
+    return op_.maps() == 1 && op_.tokens > 1 && rows > 1 && rows <= kPanelRows;
+  }
+  // The features of all tokens, `width` of each, one token a panel.
+  template <typename U>
+  Panels<U> TokenRows(Panels<U> view, int64_t width) const {
+    Panels<U> rows = Token(view, 0, width);
+    rows.rows = op_.tokens * kPanelRows;
+    rows.panel_stride = Token(view, 1, width).data - rows.data;
+    return rows;
+  }
+
+  // Calls product(t, rows) for the products of a pass, in shares of its threads: rows(view, width)
+  // are some rows of token t, or of all tokens that share its weights.
+  template <typename Product>
+  void ForEachProduct(const Pass<T>& pass, const Product& product) const {
+    if (TokensAreRows(pass.rows())) {
+      return pass.Share(op_.tokens * kPanelRows, [&](int64_t begin, int64_t end) {
+        product(0, [&](auto view, int64_t width) {
+          return TokenRows(view, width).Rows(begin, end - begin);
+        });
+      });
+    }
+    pass.Share(pass.rows(), [&](int64_t begin, int64_t end) {
+      for (int64_t t = 0; t < op_.tokens; ++t) {
+        product(t, [&](auto view, int64_t width) {
+          return Token(view, t, width).Rows(begin, end - begin);
+        });
+      }
+    });
   }
 
   void DeliverRowGradients(RowGradientSink<T>* sink, Panels<const T> x, Panels<const T> dz) const {
@@ -116,7 +143,18 @@ class LinearKernel final : public CpuKernel<T> {
     const std::span<const LeafRows> leaves = pass.leaves.leaves();
     T* const scratch = memory.scratch();
     const int64_t weights = op_.out * op_.in;
-    if (op_.maps() < op_.tokens) {
+    if (TokensAreRows(pass.rows())) {
+      // One leaf. Tokens are added as they come, as leaves would be that never wait for another.
+      thread_local std::vector<LeafRows> tokens;
+      tokens.resize(op_.tokens);
+      for (int64_t t = 0; t < op_.tokens; ++t) {
+        tokens[t] = {leaves[0].rows, t * kPanelRows, t, t > 0 ? 1 : 0};
+      }
+      DeliverParts(pass.sink, weight_, weights, 1, [&](int64_t, T* dw, Store store) {
+        WeightGradient<T>(tokens, TokenRows(dz, op_.out), TokenRows(x, op_.in), dw, op_.in, store,
+                          precision_);
+      });
+    } else if (op_.maps() < op_.tokens) {
       SumOverLeaves(leaves, weights, scratch, [&](const LeafRows& leaf, T* dw) {
         for (int64_t t = 0; t < op_.tokens; ++t) {
           WeightGradient<T>(leaf.Of(Token(dz, t, op_.out)), leaf.Of(Token(x, t, op_.in)), dw,
