@@ -146,11 +146,16 @@ stalls() {
   local line
   for line in "^elastor: no progress for [0-9.]* s: $1 on [^ ]*: $2" '^elastor: the job goes on after [0-9.]* s$'; do
     says() { tail --lines=+"$((told + 1))" "$work/log" | grep --text --quiet --extended-regexp "$line"; }
-    wait_until says || fail "watchdog: expected '$line', found: $(grep --invert-match '^step ' "$work/log")"
+    wait_until says_or_ended
+    says || fail "watchdog: expected '$line', found: $(grep --invert-match '^step ' "$work/log")"
     [[ $line == *'goes on'* ]] || "${@:3}"
   done
   told=$(wc --lines <"$work/log")
 }
+says_or_ended() { says || ! kill -0 $mpirun; }
+# What the line says of a stopped rank and of those that wait. The signal may come while all write a checkpoint: then the
+# rank may have said before what it is in.
+stopped_rank="($silent|checkpoint_fsync for [0-9.]* s after .*); ranks? [0-9,-]* waits? (in |for the files of other ranks(; |$))"
 told=0
 touch "$work/slow_read"
 export SLOW_RANK=1 SLOW_READ=$work/slow_read SLOW_SYNC=$work/slow_sync
@@ -158,9 +163,9 @@ LD_PRELOAD=$slow_disk begin 4 watched --set=parallel.watchdog_seconds=$((deadlin
 stalls 'rank 1' 'data_read for [0-9.]* s after .*; ranks 0,2-3 wait in AllReduceMax \(setup, call ' rm "$work/slow_read"
 find_ranks watched
 kill -STOP "${ranks[2]}"
-stalls 'rank 2' "$silent; ranks? [0-9,-]* waits? in " kill -CONT "${ranks[2]}"
+stalls 'rank 2' "$stopped_rank" kill -CONT "${ranks[2]}"
 kill -STOP "${ranks[0]}"
-stalls 'rank 0' "$silent; ranks? [0-9,-]* waits? in " kill -CONT "${ranks[0]}"
+stalls 'rank 0' "$stopped_rank" kill -CONT "${ranks[0]}"
 touch "$work/slow_sync"
 stalls 'rank 1' 'checkpoint_fsync for [0-9.]* s after .*; ranks 0,2-3 wait for the files of other ranks$' \
   rm "$work/slow_sync"
@@ -172,8 +177,8 @@ lines=$(loud_lines <"$work/log" | wc --lines)
 [[ $code -eq 75 && $lines -eq 9 ]] ||
   fail "watchdog: expected exit code 75 and nine lines, found exit code $code and: $(cat "$work/log")"
 
-# A rank that is stopped while all write a checkpoint is named, and that others wait for its files. It may
-# have said before what it is in, and a rank to which it still owes a message waits for that.
+# A rank that is stopped while all write a checkpoint is named, and that others wait for its files. A rank to which it
+# still owes a message waits for that.
 told=0
 touch "$work/slow_sync"
 SLOW_RANK=1 SLOW_SYNC=$work/slow_sync LD_PRELOAD=$slow_disk begin 4 frozen --set=parallel.watchdog_seconds=$((deadline / 2)) \
