@@ -381,6 +381,9 @@ def main():
     for model in options.models:
         if model not in TITLES:
             parser.error(f"--models: {model}; expected some of {','.join(TITLES)}")
+    for name in ("trainer", "train_step_benchmark", "embedding_benchmark"):
+        if not os.path.isfile(os.path.join(options.programs, name)):
+            parser.error(f"--programs: {options.programs} has no {name}")
     options.batches = [int(batch) for batch in options.batches.split(",")]
     options.embeddings = options.embeddings.split(",")
     options.optimizers = options.optimizers.split(",")
