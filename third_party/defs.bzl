@@ -61,3 +61,51 @@ def protoc_cc_library(
         deps = deps + ["@system//:protobuf"],
         **kwargs
     )
+
+def _precompiled_header_impl(ctx):
+    source = ctx.file.src
+    header = ctx.actions.declare_file("{}/{}".format(ctx.label.name, source.basename))
+    ctx.actions.symlink(output = header, target_file = source)
+    precompiled = ctx.actions.declare_file(header.basename + ".gch", sibling = header)
+    toolchain = ctx.attr._cc_toolchain[cc_common.CcToolchainInfo]
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    variables = cc_common.create_compile_variables(
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        source_file = header.path,
+        output_file = precompiled.path,
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts + ["-xc++-header"],
+    )
+    action = "c++-compile"
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = action),
+        arguments = cc_common.get_memory_inefficient_command_line(
+            feature_configuration = features,
+            action_name = action,
+            variables = variables,
+        ),
+        env = cc_common.get_environment_variables(
+            feature_configuration = features,
+            action_name = action,
+            variables = variables,
+        ),
+        inputs = depset([source, header], transitive = [toolchain.all_files]),
+        outputs = [precompiled],
+        mnemonic = "Precompile",
+    )
+    return [CcInfo(compilation_context = cc_common.create_compilation_context(
+        headers = depset([header, precompiled]),
+    ))]
+
+# A header that the compiler has read once for all. Files that depend on it take it by `-include PACKAGE/NAME/FILE`.
+# GCC takes it only where all flags are the same, those of the optimisation above all, and else reads the header itself.
+precompiled_header = rule(
+    implementation = _precompiled_header_impl,
+    attrs = {
+        "copts": attr.string_list(doc = "Flags besides those of all files."),
+        "src": attr.label(allow_single_file = [".h"], mandatory = True),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    provides = [CcInfo],
+)
