@@ -75,6 +75,7 @@ class Executor {
 
   Body body_;
   std::vector<Thread> threads_;
+  dim3 prepared_ = {0, 0, 0};  // the block that they are of
   std::vector<Warp> warps_;
   Sequence block_order_, warp_order_, lane_order_;
   int workers_ = 0;
@@ -123,10 +124,13 @@ void Executor::Run(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
 
 void Executor::Prepare(dim3 block, size_t shared_bytes) {
   const int count = static_cast<int>(block.x * block.y * block.z);
-  threads_.resize(count);
-  for (int i = 0; i < count; ++i) {
-    const unsigned u = i;
-    threads_[i].index = {u % block.x, u / block.x % block.y, u / block.x / block.y};
+  if (block.x != prepared_.x || block.y != prepared_.y || block.z != prepared_.z) {
+    prepared_ = block;
+    threads_.resize(count);
+    for (int i = 0; i < count; ++i) {
+      const unsigned u = i;
+      threads_[i].index = {u % block.x, u / block.x % block.y, u / block.x / block.y};
+    }
   }
   warps_.resize((count + kLanes - 1) / kLanes);
   warp_order_.Reset(static_cast<int>(warps_.size()));
