@@ -78,7 +78,7 @@ DenseStep Measure(Precision precision, bool fused) {
   const double written = a_row(large.written_bytes - small.written_bytes);
   // Of so many rows that what is there once for all rows hides none of them.
   const double memory =
-      a_row(MemoryBytes<A>(precision, 544, fused) - MemoryBytes<A>(precision, 512, fused));
+      a_row(MemoryBytes<A>(precision, 160, fused) - MemoryBytes<A>(precision, 128, fused));
   const char* const name = precision == Precision::kFloat32 ? "FLOAT32" : "BFLOAT16";
   std::printf("%s, %s: %lld calls, %.1f KB a row read, %.1f written, %.1f of memory\n", name,
               fused ? "one kernel a pass" : "by products", static_cast<long long>(large.calls),
