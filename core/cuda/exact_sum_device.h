@@ -62,11 +62,8 @@ class ThreadExactSum {
   static __device__ unsigned long long OverWarp(int64_t value) {
     // Most words of most warps are 0.
     if (__ballot_sync(0xffffffffu, value != 0) == 0) return 0;
-    auto word = static_cast<unsigned long long>(value);
-    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-      word += __shfl_xor_sync(0xffffffffu, word, distance);
-    }
-    return word;
+    using Word = unsigned long long;
+    return OverLanes(static_cast<Word>(value), [](Word a, Word b) { return a + b; });
   }
   static __device__ void AddWord(unsigned long long word, int64_t* to) {
     if (word != 0) atomicAdd(reinterpret_cast<unsigned long long*>(to), word);

@@ -9,6 +9,8 @@
 //   LaunchWithSharedMemory(stream, grid, threads, bytes, kernel, arguments...)
 //   SharedMemory<T>()    in a kernel: the `bytes` of the launch, 16-byte aligned
 //   MostSharedBytes()    the `bytes` that a launch can have on this process's device
+//   OverLanes(value, combine)   in a kernel, by all lanes of a warp at once: their values combined,
+//                        to all of them; those of lanes 16, 8, 4, 2 and 1 apart in turn
 //   RoundToTf32, MultiplyTf32, MultiplyBFloat16   in a kernel: tensor cores (fragments.h)
 //
 // Arguments are converted to the kernel's parameter types and passed by value.

@@ -39,6 +39,15 @@ __device__ T* SharedMemory() {
   return reinterpret_cast<T*>(elastor_dynamic_shared_memory);
 }
 
+template <typename T, typename Combine>
+__device__ T OverLanes(T value, Combine combine) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) {
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  }
+  return value;
+}
+
 __device__ inline float RoundToTf32(float value) {
   uint32_t rounded;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(value));

@@ -35,6 +35,7 @@ struct Thread {
   WarpBarrier barrier;
   unsigned mask;
   uint64_t value;
+  Exchange exchange;
 };
 
 // The threads of a warp in sets of bits: one of them runs, or they are in one of these sets, or
@@ -51,7 +52,8 @@ class Executor {
  public:
   void Run(dim3 grid, dim3 block, size_t shared_bytes, Body body);
 
-  const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value);
+  const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value,
+                              Exchange exchange);
   void WaitForBlock();
   SharedMemory& shared() { return shared_; }
   bool running() const { return running_; }
@@ -73,6 +75,7 @@ class Executor {
 
   Body body_;
   std::vector<Thread> threads_;
+  dim3 prepared_ = {0, 0, 0};  // the block that they are of
   std::vector<Warp> warps_;
   Sequence block_order_, warp_order_, lane_order_;
   int workers_ = 0;
@@ -121,10 +124,13 @@ void Executor::Run(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
 
 void Executor::Prepare(dim3 block, size_t shared_bytes) {
   const int count = static_cast<int>(block.x * block.y * block.z);
-  threads_.resize(count);
-  for (int i = 0; i < count; ++i) {
-    const unsigned u = i;
-    threads_[i].index = {u % block.x, u / block.x % block.y, u / block.x / block.y};
+  if (block.x != prepared_.x || block.y != prepared_.y || block.z != prepared_.z) {
+    prepared_ = block;
+    threads_.resize(count);
+    for (int i = 0; i < count; ++i) {
+      const unsigned u = i;
+      threads_[i].index = {u % block.x, u / block.x % block.y, u / block.x / block.y};
+    }
   }
   warps_.resize((count + kLanes - 1) / kLanes);
   warp_order_.Reset(static_cast<int>(warps_.size()));
@@ -167,7 +173,10 @@ bool Executor::MaskIsThere(const Warp& warp, const Thread& thread) const {
   if ((thread.mask & ~warp.waits_for_warp) != 0) return false;
   for (unsigned rest = thread.mask; rest != 0; rest &= rest - 1) {
     const Thread& other = threads_[warp.begin + std::countr_zero(rest)];
-    if (other.barrier != thread.barrier || other.mask != thread.mask) return false;
+    if (other.barrier != thread.barrier || other.mask != thread.mask ||
+        other.exchange != thread.exchange) {
+      return false;
+    }
   }
   return true;
 }
@@ -183,6 +192,7 @@ bool Executor::ReleaseLanes(Warp& warp) {
       const int lane = std::countr_zero(lanes);
       warp.delivered[lane] = threads_[warp.begin + lane].value;
     }
+    if (first.exchange != nullptr) first.exchange(warp.delivered);
     warp.waits_for_warp &= ~mask;
     warp.can_run |= mask;
     rest &= ~mask;
@@ -261,11 +271,13 @@ void Executor::GoOn(Worker* self) {
   if (next != self) ElastorSwitchStack(&self->top, next->top);
 }
 
-const uint64_t* Executor::WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value) {
+const uint64_t* Executor::WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value,
+                                      Exchange exchange) {
   if ((mask >> current_lane & 1) == 0) DieOfKernel("is not in the mask that it gives");
   current_->barrier = barrier;
   current_->mask = mask;
   current_->value = value;
+  current_->exchange = exchange;
   warp_->waits_for_warp |= 1u << current_lane;
   GoOn(current_->worker);
   return warp_->delivered;
@@ -284,8 +296,8 @@ void RunGrid(dim3 grid, dim3 block, size_t shared_bytes, Body body) {
 
 void* DynamicSharedMemory() { return TheExecutor().shared().dynamic(); }
 
-const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value) {
-  return TheExecutor().WaitForWarp(barrier, mask, value);
+const uint64_t* WaitForWarp(WarpBarrier barrier, unsigned mask, uint64_t value, Exchange exchange) {
+  return TheExecutor().WaitForWarp(barrier, mask, value, exchange);
 }
 
 void WaitForBlock() { TheExecutor().WaitForBlock(); }

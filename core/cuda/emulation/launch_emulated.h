@@ -33,6 +33,8 @@ void Launch(Stream& stream, dim3 grid, dim3 threads, void (*kernel)(Parameters..
   LaunchWithSharedMemory(stream, grid, threads, 0, kernel, std::forward<Arguments>(arguments)...);
 }
 
+using emulation::OverLanes;
+
 inline int MostSharedBytes() { return emulation::kMaxSharedBytes; }
 
 template <typename T>

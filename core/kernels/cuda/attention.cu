@@ -68,11 +68,7 @@ struct WarpPlace {
 };
 
 __device__ inline float MostOfLanes(float v) {
-#pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    v = AtLeast(v, __shfl_xor_sync(0xffffffffu, v, distance));
-  }
-  return v;
+  return OverLanes(v, [](float a, float b) { return AtLeast(a, b); });
 }
 
 // The mask of the weight that the warp's query has for key j.

@@ -14,11 +14,7 @@ namespace elastor::cuda {
 // Returns the sum over the lanes, to all of them. Lanes 16, 8, 4, 2 and 1 apart are added in
 // turn.
 __device__ inline float SumOverLanes(float v) {
-#pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    v += __shfl_xor_sync(0xffffffffu, v, distance);
-  }
-  return v;
+  return OverLanes(v, [](float a, float b) { return a + b; });
 }
 
 // Runs that need more slots a lane than this are not held in registers: they are read again for

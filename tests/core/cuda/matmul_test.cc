@@ -168,6 +168,13 @@ std::vector<uint32_t> BitsOf(const std::vector<T>& values) {
   return bits;
 }
 
+// cuBLAS chooses algorithms by the sizes of a product; the emulation has one, which smaller
+// products show.
+int64_t OnDeviceOr(int64_t size, int64_t of_emulation) {
+  const StatusOr<DeviceInfo> device = OpenDevice(0);
+  return device.ok() && device->emulated ? of_emulation : size;
+}
+
 // C's rows computed in shares have the bits of all at once.
 template <typename In, typename Out>
 void ExpectRowsOfShares(Precision precision, MatmulShape shape) {
@@ -181,7 +188,8 @@ void ExpectRowsOfShares(Precision precision, MatmulShape shape) {
   const Buffer<In> b = Upload(stream, host.b.values);
   const Buffer<Out> c = Upload(stream, host.c.values);
   const Buffer<float> bias = Upload(stream, host.bias);
-  for (const int64_t share : {256, 1024, 2048}) {
+  const int64_t leaf = OnDeviceOr(256, 9);
+  for (const int64_t share : {leaf, 4 * leaf, 8 * leaf}) {
     FillZero(stream, c.data(), c.size());
     for (int64_t row = 0; row < shape.m; row += share) {
       auto product = MakeProduct<In, Out>(host, a.data(), b.data(), bias.data(), c.data());
@@ -194,14 +202,15 @@ void ExpectRowsOfShares(Precision precision, MatmulShape shape) {
   }
 }
 
-// Calls of 1, 4, 8 and 16 leaves of 256 rows.
+// Calls of 1, 4, 8 and 16 leaves.
 TEST(MatmulTest, BitsOfARowDoNotDependOnTheRowsOfTheCall) {
   // The third has a k for which algorithms like to split sums; the last ones are a model's head and
   // a vector so long that algorithms for vectors choose by it.
+  const int64_t rows = OnDeviceOr(4096, 144);
   for (MatmulShape shape :
-       {MatmulShape{.m = 4096, .n = 64, .k = 104}, MatmulShape{.m = 4096, .n = 39, .k = 26},
-        MatmulShape{.m = 4096, .n = 16, .k = 1024}, MatmulShape{.m = 4096, .n = 1, .k = 390},
-        MatmulShape{.m = 16384, .n = 1, .k = 192}}) {
+       {MatmulShape{.m = rows, .n = 64, .k = 104}, MatmulShape{.m = rows, .n = 39, .k = 26},
+        MatmulShape{.m = rows, .n = 16, .k = 1024}, MatmulShape{.m = rows, .n = 1, .k = 390},
+        MatmulShape{.m = 4 * rows, .n = 1, .k = 192}}) {
     ExpectRowsOfShares<float, float>(Precision::kFloat32, shape);
     ExpectRowsOfShares<float, float>(Precision::kTf32, shape);
     shape.bias = true;
@@ -237,11 +246,12 @@ void ExpectProblemsOfShares(Precision precision, MatmulShape shape) {
   }
 }
 
-// As weight gradients of 16 leaves of 256 rows are; the last of a model's head.
+// As weight gradients of 16 leaves are; the last of a model's head.
 TEST(MatmulTest, BitsOfAProblemDoNotDependOnTheProblemsOfTheCall) {
-  for (MatmulShape shape : {MatmulShape{.m = 104, .n = 40, .k = 256},
-                            MatmulShape{.m = 104, .n = 40, .k = 256, .batch = 3},
-                            MatmulShape{.m = 1, .n = 390, .k = 256}}) {
+  const int64_t rows = OnDeviceOr(256, 25);
+  for (MatmulShape shape : {MatmulShape{.m = 104, .n = 40, .k = rows},
+                            MatmulShape{.m = 104, .n = 40, .k = rows, .batch = 3},
+                            MatmulShape{.m = 1, .n = 390, .k = rows}}) {
     shape.outer = 16;
     shape.a_transposed = true;
     for (const bool outer_innermost : {false, true}) {
@@ -255,7 +265,7 @@ TEST(MatmulTest, BitsOfAProblemDoNotDependOnTheProblemsOfTheCall) {
 }
 
 TEST(MatmulTest, Twice) {
-  const MatmulShape shape{.m = 512, .n = 128, .k = 2048};
+  const MatmulShape shape{.m = 512, .n = 128, .k = OnDeviceOr(2048, 64)};
   const HostProduct<float, float> host(shape);
   const std::vector<float> first = RunOnDevice(Precision::kTf32, host);
   EXPECT_EQ(first, RunOnDevice(Precision::kTf32, host));

@@ -15,13 +15,13 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Every 997th float of [low, high], and both ends. 0 < low, or high < 0.
+// Every 3,989th float of [low, high], and both ends. 0 < low, or high < 0.
 std::vector<float> Sample(float low, float high) {
   std::vector<float> values = {low, high};
   const bool negative = high < 0;
   uint32_t bits = std::bit_cast<uint32_t>(negative ? high : low);
   const uint32_t end = std::bit_cast<uint32_t>(negative ? low : high);
-  for (; bits < end; bits += 997) values.push_back(std::bit_cast<float>(bits));
+  for (; bits < end; bits += 3989) values.push_back(std::bit_cast<float>(bits));
   return values;
 }
 

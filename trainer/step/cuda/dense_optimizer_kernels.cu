@@ -16,9 +16,7 @@ constexpr int kWarps = kThreads / kWarp;
 
 // The sum over the threads of a block, on thread 0: lanes by halves, then warps in order.
 __device__ double SumOfBlock(double value, double* warp_sums) {
-  for (int half = kWarp / 2; half > 0; half /= 2) {
-    value += __shfl_down_sync(0xffffffffu, value, half);
-  }
+  value = OverLanes(value, [](double a, double b) { return a + b; });
   if (threadIdx.x % kWarp == 0) warp_sums[threadIdx.x / kWarp] = value;
   __syncthreads();
   double sum = 0;

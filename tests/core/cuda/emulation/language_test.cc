@@ -67,6 +67,36 @@ TEST_P(LanguageTest, ShufflesInPartsOfAWarp) {
   });
 }
 
+// The device's OverLanes is this loop (launch_device.h). Differences show which lane is on which
+// side, and sums of floats their order.
+TEST_P(LanguageTest, OverLanesIsALoopOfShuffles) {
+  const auto combine = [](float a, float b) { return a - 1.5f * b; };
+  const auto add = [](double a, double b) { return a + b; };
+  RunOn(1, 64, [&] {
+    const float value = 1.0f / static_cast<float>(3 + threadIdx.x);
+    float combined = value;
+    double sum = value;
+    for (int distance = 16; distance > 0; distance /= 2) {
+      combined = combine(combined, __shfl_xor_sync(kAll, combined, distance));
+      sum = add(sum, __shfl_xor_sync(kAll, sum, distance));
+    }
+    EXPECT_EQ(OverLanes(value, combine), combined);
+    EXPECT_EQ(OverLanes(double{value}, add), sum);
+  });
+}
+
+TEST_P(LanguageTest, OneOverLanesForAll) {
+  const auto halves = [] {
+    const int lane = threadIdx.x;
+    if (lane < 16) {
+      OverLanes(lane, [](int a, int b) { return a + b; });
+    } else {
+      OverLanes(lane, [](int a, int b) { return std::max(a, b); });
+    }
+  };
+  EXPECT_DEATH(RunOn(1, 32, halves), "waits for lanes of its mask");
+}
+
 TEST_P(LanguageTest, Votes) {
   RunOn(1, 64, [] {
     const int lane = threadIdx.x % 32;

@@ -23,6 +23,7 @@ elastor::Graph CriteoModel() {
 
 // So many that one block computes a token of a leaf.
 constexpr int kLeaves = 8;
+constexpr int kRows = 16;  // of a leaf
 
 DeviceModelOptions Options(Precision precision, int64_t rows, bool fused) {
   return {.precision = precision,
@@ -67,17 +68,17 @@ struct DenseStep {
 };
 template <typename A>
 DenseStep Measure(Precision precision, bool fused) {
-  const emulation::Traffic small = StepTraffic<A>(precision, 32, fused);
-  const emulation::Traffic large = StepTraffic<A>(precision, 64, fused);
+  const emulation::Traffic small = StepTraffic<A>(precision, kRows, fused);
+  const emulation::Traffic large = StepTraffic<A>(precision, 2 * kRows, fused);
   EXPECT_EQ(small.calls, large.calls);
   const auto a_row = [](int64_t more_bytes) {
-    return static_cast<double>(more_bytes) / (32 * kLeaves) / 1e3;
+    return static_cast<double>(more_bytes) / static_cast<double>(kRows * kLeaves) / 1e3;
   };
   const double read = a_row(large.read_bytes - small.read_bytes);
   const double written = a_row(large.written_bytes - small.written_bytes);
   // Of so many rows that what is there once for all rows hides none of them.
   const double memory =
-      a_row(MemoryBytes<A>(precision, 544, fused) - MemoryBytes<A>(precision, 512, fused));
+      a_row(MemoryBytes<A>(precision, 160, fused) - MemoryBytes<A>(precision, 128, fused));
   const char* const name = precision == Precision::kFloat32 ? "FLOAT32" : "BFLOAT16";
   std::printf("%s, %s: %lld calls, %.1f KB a row read, %.1f written, %.1f of memory\n", name,
               fused ? "one kernel a pass" : "by products", static_cast<long long>(large.calls),
