@@ -80,9 +80,9 @@ KernelPair Kernels(Inputs inputs, int64_t n, int64_t d, double m, uint64_t seed,
   return ExpectedKernels(ExpectPairs(DrawInputs(inputs, n, d, seed), activation), d, m);
 }
 
-// Figure 2: condition numbers over the dimension, n = 400, m = 100 d.
+// Figure 2: condition numbers over the dimension, m = 100 d.
 std::vector<StudyFile> ConditionNumbers(const StudyOptions& options) {
-  constexpr int64_t kN = 400;
+  const int64_t n = options.condition_rows;
   constexpr int64_t kDimensions[] = {10, 20, 40, 80, 160, 320};
   std::string table = Line(std::string(
       "inputs,activation,n,d,m,seed,plain_max,plain_min,plain_kappa,gated_max,gated_min,gated_"
@@ -91,9 +91,9 @@ std::vector<StudyFile> ConditionNumbers(const StudyOptions& options) {
   std::vector<StudyFile> files;
   for (const Inputs inputs : kBothInputs) {
     LineChart estimates = {.title = "Condition numbers, " + NameOf(inputs) + " inputs",
-                           .subtitle =
-                               "n = 400, m = 100 d; means and 95 % intervals over draws of "
-                               "inputs. B.6 and B.9 are the paper's estimates.",
+                           .subtitle = StrCat("n = ", n,
+                                              ", m = 100 d; means and 95 % intervals over draws of "
+                                              "inputs. B.6 and B.9 are the paper's estimates."),
                            .x = {.title = "dimension d of the inputs", .logarithmic = true},
                            .y = {.title = "condition number", .logarithmic = true},
                            .series = {{"ReLU", {}},
@@ -104,7 +104,8 @@ std::vector<StudyFile> ConditionNumbers(const StudyOptions& options) {
                                       {"ReGLU, B.6 and B.9", {}}}};
     LineChart activations = estimates;
     activations.title = "Condition numbers by activation, " + NameOf(inputs) + " inputs";
-    activations.subtitle = "n = 400, m = 100 d; means and 95 % intervals over draws of inputs.";
+    activations.subtitle =
+        StrCat("n = ", n, ", m = 100 d; means and 95 % intervals over draws of inputs.");
     activations.series.clear();
     for (const Pair& pair : kPairs) {
       ChartSeries plain_series = {pair.plain, {}}, gated_series = {pair.gated, {}};
@@ -112,11 +113,11 @@ std::vector<StudyFile> ConditionNumbers(const StudyOptions& options) {
         const auto x = static_cast<double>(d), m = 100 * x;
         const bool relu = pair.activation == Activation::kRelu;
         const double nan = std::numeric_limits<double>::quiet_NaN();
-        const EigenvalueEstimates printed = PrintedEstimates(kN, d, m);
-        const EigenvalueEstimates corrected = CorrectedEstimates(kN, d, m);
+        const EigenvalueEstimates printed = PrintedEstimates(n, d, m);
+        const EigenvalueEstimates corrected = CorrectedEstimates(n, d, m);
         std::vector<double> plains, gateds, linears;
         for (int64_t seed = 1; seed <= options.seeds; ++seed) {
-          const MatrixXd rows = DrawInputs(inputs, kN, d, static_cast<uint64_t>(seed));
+          const MatrixXd rows = DrawInputs(inputs, n, d, static_cast<uint64_t>(seed));
           const KernelPair kernels = ExpectedKernels(ExpectPairs(rows, pair.activation), d, m);
           const Conditioning plain = ConditioningOf(kernels.plain);
           const Conditioning gated = ConditioningOf(kernels.gated);
@@ -126,7 +127,7 @@ std::vector<StudyFile> ConditionNumbers(const StudyOptions& options) {
           gateds.push_back(gated.condition_number());
           linears.push_back(linear);
           table +=
-              Line(NameOf(inputs), std::string(pair.plain), kN, d, m, seed, plain.lambda_max,
+              Line(NameOf(inputs), std::string(pair.plain), n, d, m, seed, plain.lambda_max,
                    plain.lambda_min, plain.condition_number(), gated.lambda_max, gated.lambda_min,
                    gated.condition_number(), relu ? printed.plain_condition_number() : nan,
                    relu ? printed.gated_condition_number() : nan,

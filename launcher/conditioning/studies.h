@@ -13,8 +13,9 @@ namespace elastor {
 // arXiv:2605.20749 and its claims, as core/conditioning measures them.
 
 struct StudyOptions {
-  int64_t seeds = 5;  // number of seeds of inputs, and of weights
-  bool large = true;  // whether to run studies that take more than a few seconds
+  int64_t seeds = 5;             // number of seeds of inputs, and of weights
+  bool large = true;             // whether to run studies that take more than a few seconds
+  int64_t condition_rows = 400;  // n of figure 2
   // Images for figure 6, one per row as the trainer reads them, with their classes. Without rows,
   // figure 6 has no images.
   Eigen::MatrixXd images = {};

@@ -3,7 +3,9 @@
 // --max_message_bytes=B cuts messages into pieces of B bytes.
 #include "collective/communicator.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -51,13 +53,19 @@ void OnEveryRank(const Ranks& ranks, const std::function<void(Communicator&)>& t
   for (std::thread& thread : threads) thread.join();
 }
 
-// Byte `index` of what rank `from` sends to rank `to`.
+// Byte `index` of what rank `from` sends to rank `to`. It comes again after kPeriod bytes.
 char Pattern(int from, int to, int64_t index) {
   return static_cast<char>(from * 37 + to * 101 + index * 7 + (index >> 8));
 }
+constexpr int64_t kPeriod = 1 << 16;
 
 void AppendBlock(int from, int to, int64_t bytes, std::vector<char>* blocks) {
-  for (int64_t i = 0; i < bytes; ++i) blocks->push_back(Pattern(from, to, i));
+  const size_t begin = blocks->size();
+  blocks->resize(begin + bytes);
+  char* const block = blocks->data() + begin;
+  for (int64_t i = 0; i < std::min(bytes, kPeriod); ++i) block[i] = Pattern(from, to, i);
+  for (int64_t i = kPeriod; i < bytes; i += kPeriod)
+    std::memcpy(block + i, block, std::min(bytes - i, kPeriod));
 }
 
 constexpr int64_t kLengths[] = {0, 1, 7, 63, 4097};

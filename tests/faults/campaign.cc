@@ -96,7 +96,7 @@ class OpenMpiFolders {
         {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
         {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
         {"HWLOC_HIDE_ERRORS", "2"},
-        {"HWLOC_COMPONENTS", "-gl"},
+        {"HWLOC_COMPONENTS", "-gl,-pci,-linux:pci"},
         {"TMPDIR", sockets_},
         {"OMPI_MCA_btl_vader_backing_directory", memory_}};
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);

@@ -17,6 +17,7 @@ source "$here/spread_run.sh"
 hosts() { "$here/../faults/virtual_hosts.sh" "$work" "$@"; }
 trap 'hosts down' EXIT
 hosts up || exit 1
+unset OMPI_MCA_btl
 between_hosts=(--mca plm rsh --mca plm_rsh_agent "$work/on_host" --mca oob_tcp_if_include 10.79.0.0/24
   --mca btl_tcp_if_include 10.79.0.0/24 --mca hwloc_base_binding_policy none --mca mpi_yield_when_idle 1)
 

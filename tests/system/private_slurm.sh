@@ -115,6 +115,7 @@ start_slurm() {
   # Every host believes that it owns all cores, and binds to the first.
   export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
   export OMPI_MCA_oob_tcp_if_include=10.79.0.0/24 OMPI_MCA_btl_tcp_if_include=10.79.0.0/24
+  unset OMPI_MCA_btl
   mkdir --parents "$cluster"
   make_hosts && write_slurm_conf || return 1
   head --bytes=1024 /dev/urandom >"$cluster/munge.key"

@@ -14,8 +14,10 @@ kills=${3:-20}
 ranks=${4:-4}
 work=$TEST_TMPDIR
 here=$(cd "$(dirname "$0")" && pwd)
-source "$here/../../tools/environment.sh"
 source "$here/spread_run.sh"
+# Ranks start as a user's.
+unset OMPI_MCA_pml OMPI_MCA_btl
+source "$here/../../tools/environment.sh"
 
 cat >"$work/long.textproto" <<'EXPERIMENT'
 model { rank_elastor { tokens: 4 token_width: 8 blocks: 1 } }

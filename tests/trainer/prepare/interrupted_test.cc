@@ -32,12 +32,11 @@ const std::string kSeriesSchema =
     std::string(kRawSchema) + "split { train: 0.6 validation: 0.1 test: 0.3 }";
 
 PrepareOptions TwoFileOptions(const std::string& output_name) {
-  const std::string text = RawTexts(0, kFileRows);
-  const size_t cut = text.find('\n', text.size() / 3) + 1;
+  static const std::string text = RawTexts(0, kFileRows);
+  static const size_t cut = text.find('\n', text.size() / 3) + 1;
+  static const std::string first = Gzip(text.substr(0, cut)), second = text.substr(cut);
   PrepareOptions options = OptionsOf(
-      kSeriesSchema,
-      {WriteScratch("a.gz", Gzip(text.substr(0, cut))), WriteScratch("b.tsv", text.substr(cut))},
-      output_name);
+      kSeriesSchema, {WriteScratch("a.gz", first), WriteScratch("b.tsv", second)}, output_name);
   options.segment_bytes = 1;  // every chunk a segment
   return options;
 }
