@@ -10,8 +10,8 @@ namespace elastor::cuda::emulation {
 // The kinds of points where the threads of a warp wait for each other. All lanes of the mask must
 // reach the same one.
 enum class WarpBarrier { kSync, kShuffle, kBallot };
-// Changes the values of a warp's lanes, of which all have come. A barrier is another one with
-// another exchange.
+// Changes the values of a warp's lanes once all of them have come. Lanes that give different ones
+// do not meet.
 using Exchange = void (*)(uint64_t* values);
 
 // Called in a kernel. Waits for all lanes of `mask`; then element `lane` of the result is the value

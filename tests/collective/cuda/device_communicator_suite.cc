@@ -29,7 +29,9 @@ char Pattern(int from, int to, int64_t index) {
 }
 
 void AppendBlock(int from, int to, int64_t bytes, std::vector<char>* blocks) {
-  for (int64_t i = 0; i < bytes; ++i) blocks->push_back(Pattern(from, to, i));
+  blocks->resize(blocks->size() + bytes);
+  char* const block = blocks->data() + blocks->size() - bytes;
+  for (int64_t i = 0; i < bytes; ++i) block[i] = Pattern(from, to, i);
 }
 
 class DeviceCommunicatorTest : public testing::TestWithParam<int> {};
