@@ -59,7 +59,7 @@ kill_at() {
     "$trainer" --experiment="$work/$2.textproto" --output_dir="$work/$3" >"$work/log" 2>&1 &
     until grep --quiet "\"event\":\"train\",\"step\":$1," "$work/$3/metrics.jsonl" 2>/dev/null ||
       ! kill -0 $! 2>/dev/null; do
-      :
+      sleep 0.01
     done
     kill -KILL $! 2>/dev/null
     wait $! 2>/dev/null
