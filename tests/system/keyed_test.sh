@@ -38,7 +38,7 @@ data { path: "$work/data" order: FILE_ORDER }
 optimizer { learning_rate: 0.02 sparse: LAZY_ADAM }
 training { batch_size: 48 epochs: 1 log_every_steps: 1 eval_every_steps: 50 monitor { best_weights: true } }
 spectrum { disabled: true }
-checkpoint { every_steps: 30 delta_every_steps: 3 }
+checkpoint { every_steps: 30 delta_every_steps: 6 }
 parallel { virtual_shards: 8 }
 EXPERIMENT
 }
