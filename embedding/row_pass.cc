@@ -50,9 +50,10 @@ StatusOr<Place> LastOfFirst(int64_t count, int table, const OwnedTables<T>& tabl
   int64_t width = std::bit_width(bits);
   ELASTOR_RETURN_IF_ERROR(communicator->AllReduceMax(Phase::kScalars, {&width, 1}));
   Place last;
+  std::vector<std::vector<int64_t>> parts(threads);
   for (int d = kWordDigits - static_cast<int>((width + kDigitBits - 1) / kDigitBits);
        d < 2 * kWordDigits; ++d) {
-    std::vector<std::vector<int64_t>> parts(threads, std::vector<int64_t>(kDigits, 0));
+    for (std::vector<int64_t>& part : parts) part.assign(kDigits, 0);
     tables.ForEachScore(table, [&](int thread, int64_t key, uint64_t score) {
       const Place place = {score, static_cast<uint64_t>(key)};
       if (place.BeginsAs(last, d)) ++parts[thread][place.Digit(d)];

@@ -8,7 +8,7 @@ shift 2
 
 failed=0
 run() {
-  ELASTOR_ISA=$isa ELASTOR_MISTAKE=$1 "$program" --gtest_filter="$cases" >"$TEST_TMPDIR/log" 2>&1
+  ELASTOR_ISA=$isa ELASTOR_MISTAKE=$1 "$program" --gtest_filter="$cases" --gtest_fail_fast >"$TEST_TMPDIR/log" 2>&1
 }
 
 # With the kernels of every instruction set that the CPU has.

@@ -38,7 +38,7 @@ data { path: "$work/data" order: FILE_ORDER }
 optimizer { learning_rate: 0.02 sparse: LAZY_ADAM }
 training { batch_size: 48 epochs: 1 log_every_steps: 1 eval_every_steps: 50 monitor { best_weights: true } }
 spectrum { disabled: true }
-checkpoint { every_steps: 30 delta_every_steps: 3 }
+checkpoint { every_steps: 30 delta_every_steps: 6 }
 parallel { virtual_shards: 8 }
 EXPERIMENT
 }
@@ -59,7 +59,7 @@ kill_at() {
     "$trainer" --experiment="$work/$2.textproto" --output_dir="$work/$3" >"$work/log" 2>&1 &
     until grep --quiet "\"event\":\"train\",\"step\":$1," "$work/$3/metrics.jsonl" 2>/dev/null ||
       ! kill -0 $! 2>/dev/null; do
-      :
+      sleep 0.01
     done
     kill -KILL $! 2>/dev/null
     wait $! 2>/dev/null

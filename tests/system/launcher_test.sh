@@ -73,7 +73,7 @@ no_orphans() {
 kill_in_mid_run() {
   begin_sweep "$@" --set=base.training.epochs=2000
   until grep --quiet '"event":"train"' "$1"/runs/*/metrics.jsonl 2>/dev/null ||
-    ! kill -0 $! 2>/dev/null; do :; done
+    ! kill -0 $! 2>/dev/null; do sleep 0.01; done
   kill -KILL $! || fail "kill -9 in mid-run: $(<"$1.log")"
   wait $! 2>/dev/null
   no_orphans "$1"
@@ -123,7 +123,7 @@ kills=0
 for ((begun = 0; begun < planned_kills; begun++)); do
   begin_sweep "$work/killed"
   moment=$(($(records "$work/killed") + RANDOM % (180 / planned_kills + 1)))
-  until [[ $(records "$work/killed") -ge $moment ]] || ! kill -0 $! 2>/dev/null; do :; done
+  until [[ $(records "$work/killed") -ge $moment ]] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
   kill -KILL $! 2>/dev/null
   wait $! 2>/dev/null
   [[ $? -ne 137 ]] || kills=$((kills + 1))
@@ -172,7 +172,7 @@ tuned "$work/tuned" >"$work/log" 2>&1 || fail "a tuning: $(<"$work/log")"
 [[ $(grep --count '^tuned [elastormix]*: optimizer.learning_rate=' "$work/log") -eq 2 ]] ||
   fail "a tuning: $(<"$work/log")"
 "${tuning[@]}" --output_dir="$work/tuned_killed" >"$work/log" 2>&1 &
-until [[ $(records "$work/tuned_killed") -ge 20 ]] || ! kill -0 $! 2>/dev/null; do :; done
+until [[ $(records "$work/tuned_killed") -ge 20 ]] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
 kill -KILL $! || fail "a tuning to be killed: $(<"$work/log")"
 wait $! 2>/dev/null
 no_orphans "$work/tuned_killed"
@@ -201,7 +201,7 @@ no_orphans "$work/long"
 
 # Every run is stopped once on purpose, whatever becomes of the launcher, and ends with its bits.
 begin_sweep "$work/rehearsed" --rehearse_preemption
-until grep --quiet --no-messages '"rehearsal"' "$work/rehearsed/attempts/"* || ! kill -0 $! 2>/dev/null; do :; done
+until grep --quiet --no-messages '"rehearsal"' "$work/rehearsed/attempts/"* || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
 kill -KILL $! 2>/dev/null
 wait $! 2>/dev/null
 must_sweep 'a rehearsed preemption' 0 "$work/rehearsed" --rehearse_preemption
@@ -218,7 +218,7 @@ expect_line 2 'is at work there' sweep "$work/detached" --set=base.training.epoc
 detached=$(cut --delimiter=' ' --fields=1 "$work/detached/launcher.lock")
 kill -HUP "$detached"
 until grep --quiet '"event":"train"' "$work/detached"/runs/*/metrics.jsonl 2>/dev/null ||
-  ! kill -0 "$detached" 2>/dev/null; do :; done
+  ! kill -0 "$detached" 2>/dev/null; do sleep 0.01; done
 "$launcher" --status --output_dir="$work/detached" | grep --quiet "launcher $detached on host .* is at work" ||
   fail '--detach: no launcher is at work'
 grep ' stopping: ' "$work/detached/launcher.log" && fail '--detach: SIGHUP stops the sweep'

@@ -174,7 +174,7 @@ train 1 keyed stream keyed_killed --set=publish.path=keyed_killed_published --se
 "$trainer" --experiment=keyed.textproto --set=data.path=stream --output_dir=keyed_killed --resume \
   --set=publish.path=keyed_killed_published --set=checkpoint.every_steps=1000 --set=checkpoint.delta_every_steps=1000 \
   >log 2>&1 &
-until [[ -e keyed_killed_published/delta-0000000007 ]] || ! kill -0 $! 2>/dev/null; do :; done
+until [[ -e keyed_killed_published/delta-0000000007 ]] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
 kill -KILL $! 2>/dev/null
 wait $! 2>/dev/null
 train 4 keyed stream keyed_killed --resume --set=publish.path=keyed_killed_published --set=parallel.plan=REPLICATED

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/base/file.h"
 #include "core/base/log.h"
@@ -18,14 +20,18 @@ Status AgreeOnProgram(Communicator& communicator) {
   std::string mine = BuildName();
   Status status;
   if (!IsBuiltFromCommit() && communicator.size() > 1) {
-    const StatusOr<std::string> program = ReadFile("/proc/self/exe");
-    status = program.status();
-    if (program.ok()) {
-      char checksum[17];
-      std::snprintf(checksum, sizeof checksum, "%016llx",
-                    static_cast<unsigned long long>(XXH3_64bits(program->data(), program->size())));
-      StrAppend(&mine, ", checksum ", checksum);
-    }
+    // In pieces, as every rank would take the program's size of memory.
+    constexpr size_t kPieceBytes = size_t{1} << 18;
+    const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(),
+                                                                        &XXH3_freeState);
+    XXH3_64bits_reset(hash.get());
+    status = ReadFileInPieces("/proc/self/exe", kPieceBytes, [&](std::string_view piece) {
+      XXH3_64bits_update(hash.get(), piece.data(), piece.size());
+    });
+    char checksum[17];
+    std::snprintf(checksum, sizeof checksum, "%016llx",
+                  static_cast<unsigned long long>(XXH3_64bits_digest(hash.get())));
+    if (status.ok()) StrAppend(&mine, ", checksum ", checksum);
   }
   ELASTOR_RETURN_IF_ERROR(AgreeOnStatus(communicator, status));
   return AgreeOnText(communicator, "the build", mine);

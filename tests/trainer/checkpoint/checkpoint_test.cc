@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -50,15 +51,19 @@ struct Optimizers {
 class CheckpointOptimizerTest : public CheckpointTest,
                                 public testing::WithParamInterface<Optimizers> {};
 
+// A pair of optimizers has half of the pairs of writers and readers.
 TEST_P(CheckpointOptimizerTest, AnyRanksReadWhatAnyRanksWrote) {
   model_.dense = GetParam().dense;
   model_.sparse = GetParam().sparse;
   std::string first;
-  for (const Layout& writers : kLayouts) {
+  for (size_t w = 0; w < std::size(kLayouts); ++w) {
+    const Layout& writers = kLayouts[w];
     ASSERT_EQ(Save(model_, writers, path_, Contents::kState, 2, &digest_).message(), "");
     if (first.empty()) first = digest_;
     EXPECT_EQ(digest_, first) << writers.ranks;
-    for (const Layout& readers : kLayouts) {
+    for (size_t r = (w + static_cast<size_t>(GetParam().sparse)) % 2; r < std::size(kLayouts);
+         r += 2) {
+      const Layout& readers = kLayouts[r];
       const Status status = OnRanks(model_, readers, [&](StateRank& rank) -> Status {
         rank.Fill(1);  // what was there before is gone
         ELASTOR_ASSIGN_OR_RETURN(

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -130,11 +131,13 @@ class DeltaTest : public testing::Test {
   const std::string directory_ = ScratchDirectory();
 };
 
+// Each optimizer has half of the pairs of writers and readers.
 TEST_F(DeltaTest, AnyRanksReadWhatAnyRanksWrote) {
   for (const OptimizerKind sparse :
        {OptimizerKind::kLazyAdam, OptimizerKind::kRowWiseAdagrad, OptimizerKind::kSgd}) {
     model_.sparse = sparse;
-    for (const Layout& writers : kDeltaLayouts) {
+    for (size_t w = 0; w < std::size(kDeltaLayouts); ++w) {
+      const Layout& writers = kDeltaLayouts[w];
       if (sparse == OptimizerKind::kLazyAdam) {
         ASSERT_EQ(WriteAll(writers).message(), "") << writers.ranks;
         EXPECT_EQ(RowsIn(1), 3333 + 3);
@@ -151,7 +154,9 @@ TEST_F(DeltaTest, AnyRanksReadWhatAnyRanksWrote) {
         });
         ASSERT_EQ(status.message(), "") << writers.ranks;
       }
-      for (const Layout& readers : kDeltaLayouts) ExpectRead(2, readers);
+      for (size_t r = (w + static_cast<size_t>(sparse)) % 2; r < std::size(kDeltaLayouts); r += 2) {
+        ExpectRead(2, kDeltaLayouts[r]);
+      }
       if (sparse == OptimizerKind::kLazyAdam) ExpectRead(3, kDeltaLayouts[1]);
     }
   }
