@@ -71,7 +71,7 @@ class MeetingPlace {
       CheckSameCall();
       arrived_ = 0;
       std::fill(present_.begin(), present_.end(), false);
-      NextMeeting(&lock);
+      NextMeeting();
       return true;
     }
     changed_.wait_for(lock, std::chrono::duration<double>(deadline_seconds_),
@@ -91,7 +91,7 @@ class MeetingPlace {
     const int64_t meeting = meetings_;
     if (++leaving_ == ranks()) {
       leaving_ = 0;
-      NextMeeting(&lock);
+      NextMeeting();
       return;
     }
     changed_.wait(lock, [&] { return meetings_ != meeting; });
@@ -103,10 +103,8 @@ class MeetingPlace {
  private:
   int ranks() const { return static_cast<int>(shown_.size()); }
 
-  // Gives the lock back first, so that who wakes up need not wait for it.
-  void NextMeeting(std::unique_lock<std::mutex>* lock) {
+  void NextMeeting() {
     ++meetings_;
-    lock->unlock();
     changed_.notify_all();
   }
 
