@@ -3,7 +3,7 @@
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 HWLOC_HIDE_ERRORS=2
 # All ranks are on this host. They start with two thirds of the work, in half the time, if they do not look for PCI
 # devices, which is slow on virtual machines, nor for networks. A test with more hosts unsets OMPI_MCA_btl.
-export HWLOC_COMPONENTS=-gl,-pci,-linux:pci OMPI_MCA_pml=ob1 OMPI_MCA_btl=^tcp,openib
+export HWLOC_COMPONENTS=-gl,-pci,-linux:pci OMPI_MCA_pml=ob1 OMPI_MCA_btl=^tcp,openib,ofi,uct,usnic
 export TMPDIR=/tmp # Open MPI's sockets need a short path.
 
 # The instruction sets of kernels that this CPU has, the one that every CPU of the machine has first.
