@@ -21,10 +21,9 @@ programs=$(bazel query --keep_going --color=no --curses=no --noshow_progress \
   'kind(".*_binary", //...) except deps(tests(//...)) except attr(tags, manual, //...)') || status=$?
 options=(--keep_going --color=no --curses=no --show_progress_rate_limit=10)
 # Many tests wait, for deadlines, disks and Slurm: others and the compiler run beside them.
-options+=(--jobs=HOST_CPUS*2)
+options+=(--jobs=HOST_CPUS*2 --test_env=HWLOC_HIDE_ERRORS --test_env=HWLOC_COMPONENTS)
 bazel build "${options[@]}" "$@" $programs || status=$?
-bazel test "${options[@]}" --local_test_jobs=HOST_CPUS*2 --build_tests_only --test_env=HWLOC_HIDE_ERRORS \
-  --test_env=HWLOC_COMPONENTS "$@" //... 2>&1 | tee "$log" || status=$?
+bazel test "${options[@]}" --local_test_jobs=HOST_CPUS*2 --build_tests_only "$@" //... 2>&1 | tee "$log" || status=$?
 
 # Bazel's report has one line a test: its label and PASSED, FAILED, TIMEOUT, FLAKY, NO STATUS, ...
 count() { grep --count --extended-regexp "^//[^ ]+ +(\(cached\) )?($1)" "$log" || true; }

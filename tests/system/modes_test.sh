@@ -438,12 +438,7 @@ expect_mistake 1 'which --mode=projection is about' --mode=projection --model=on
   --set=model.kind=MLP
 
 # A machine is measured, and the messages and bytes that are predicted with it are those of a step.
-# It says so where other work disturbs it.
-calibrate() {
-  rm --recursive --force machine
-  on_ranks 3 "$trainer" --experiment=tiny.textproto --set=data.path=data --output_dir=machine --mode=calibrate
-}
-wait_until calibrate || fail "calibrate: $(calibrate 2>&1)"
+run 3 machine --mode=calibrate
 describe=("$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe --machine=machine/machine.textproto)
 "${describe[@]}" --ranks=3 --ranks_per_host=3 >prediction.json || fail 'no prediction'
 run 3 step --set=training.max_steps=1
