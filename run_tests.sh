@@ -23,7 +23,9 @@ options=(--keep_going --color=no --curses=no --show_progress_rate_limit=10)
 # Many tests wait, for deadlines, disks and Slurm: others and the compiler run beside them.
 options+=(--jobs=HOST_CPUS*2 --test_env=HWLOC_HIDE_ERRORS --test_env=HWLOC_COMPONENTS)
 bazel build "${options[@]}" "$@" $programs || status=$?
-bazel test "${options[@]}" --local_test_jobs=HOST_CPUS*2 --build_tests_only "$@" //... 2>&1 | tee "$log" || status=$?
+# The longest one does little but wait, so it begins first.
+bazel test "${options[@]}" --local_test_jobs=HOST_CPUS*2 --build_tests_only "$@" //tests/system:slurm_test //... 2>&1 |
+  tee "$log" || status=$?
 
 # Bazel's report has one line a test: its label and PASSED, FAILED, TIMEOUT, FLAKY, NO STATUS, ...
 count() { grep --count --extended-regexp "^//[^ ]+ +(\(cached\) )?($1)" "$log" || true; }
