@@ -496,7 +496,7 @@ expect_same 'PLANNED: digest' "$(digest_of one)" "$(digest_of planned)"
 grep --quiet "^predicted step on machine 'other': [0-9.]* ms" planned/plan.txt || fail 'plan.txt has no prediction'
 grep --quiet '^  ROW_WISE: [0-9.]* ms' planned/plan.txt || fail 'plan.txt has no simple plan'
 expect_same 'the kept machine' "$(<other.textproto)" "$(<planned/machine.textproto)"
-"$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe --ranks=2 "${planned[@]}=other.textproto" |
+"$trainer" --experiment=tiny.textproto --set=data.path=data --mode=describe --ranks=2 --ranks_per_host=2 "${planned[@]}=other.textproto" |
   grep --quiet '"PLANNED": ' || fail 'PLANNED is not predicted'
 expect_mistake 3 'parallel.machine: empty; expected the file' --set=parallel.plan=PLANNED
 expect_mistake 3 'parallel.machine: nowhere: open: No such file' "${planned[@]}=nowhere"
