@@ -15,6 +15,8 @@ def _answer(ctx, *arguments):
 # Bazel's own configuration of a Unix compiler, with the flags of the machine that the compiler makes code for.
 def _machine_cc_impl(ctx):
     machine = _answer(ctx, "-dumpmachine").split("-")[0]
+    if not machine:
+        fail("CC=%s does not run; expected a C compiler" % ctx.os.environ.get("CC", "gcc"))
     if machine not in _MACHINES:
         fail("the compiler makes code for '%s'; expected %s" % (machine, " or ".join(_MACHINES)))
     cpu, flags = _MACHINES[machine]
